@@ -1,0 +1,2 @@
+//! (under construction)
+fn main() {}
