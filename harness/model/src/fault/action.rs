@@ -1,0 +1,226 @@
+//! What a fault does.
+
+use super::{FrameType, Match};
+use crate::Period;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The `do` of a fault.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Action {
+    /// The client gets a faithful `Status` instead of the server's answer.
+    Reject {
+        /// HTTP status.
+        status: u16,
+        /// `metav1.StatusReason`; default: the usual one of the status.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Seconds, for 429 and 503.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<u32>,
+        /// The message; default: the API server's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// A real 409: the object is touched just before the request goes on.
+    Conflict {},
+    /// The connection breaks on this exchange: the request (`beforeSend`) or the reply (`afterCommit`) is lost.
+    Disconnect {
+        /// How the client sees it.
+        #[serde(default, rename = "as")]
+        how: DisconnectAs,
+    },
+    /// The request or reply is late.
+    Delay {
+        /// By how much.
+        by: Period,
+    },
+    /// The request or reply waits for something else to happen.
+    Hold {
+        /// For what; released by heal at the latest.
+        until: Until,
+    },
+    /// The operator is killed exactly here.
+    Crash {
+        /// With which signal.
+        #[serde(default)]
+        signal: Signal,
+        /// Until it is started again; beats the restart policy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Period>,
+    },
+    /// SIGSTOP here, SIGCONT later.
+    Pause {
+        /// For how long.
+        #[serde(rename = "for")]
+        lasts: Period,
+    },
+    /// Nothing happens; a name for this moment.
+    Mark {},
+    /// The watch ends.
+    CloseWatch {
+        /// In which way.
+        #[serde(rename = "as")]
+        how: CloseWatch,
+    },
+    /// From the first matching event on the client sees nothing of the stream; later it ends and must list again.
+    WithholdEvents {
+        /// Which event types begin it; default all but bookmarks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<FrameType>,
+        /// CEL over the event's `object`.
+        #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+        /// How the stream ends.
+        #[serde(default)]
+        then: Then,
+    },
+    /// Single events vanish and nothing is repaired: breaks the API's contract.
+    DropEvents {
+        /// Which event types; default all but bookmarks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<FrameType>,
+        /// CEL over the event's `object`.
+        #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+    },
+    /// The whole stream lags, order kept.
+    DelayEvents {
+        /// Every event by this much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Period>,
+        /// Or until something happens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Until>,
+    },
+    /// The actor and the API server do not reach each other.
+    Partition {
+        /// How it looks to the actor.
+        #[serde(rename = "as")]
+        how: PartitionAs,
+    },
+}
+
+/// How a broken exchange looks to the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DisconnectAs {
+    /// The connection (HTTP/1.1) or the stream (HTTP/2) is reset.
+    #[default]
+    Reset,
+    /// No answer until the client's own time-out, or heal.
+    Hang,
+    /// No answer for as long as a gateway waits, then 504 with the API server's words.
+    Timeout,
+    /// 504 at once: the server may or may not have done it.
+    Timeout504,
+}
+
+/// What a held request, reply or stream waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Until {
+    /// A length of time.
+    Elapsed(Period),
+    /// Another fault fires.
+    Fired(String),
+    /// A named step begins.
+    Step(String),
+    /// Another exchange is answered.
+    Exchange(Box<Match>),
+    /// The witness sees an object version.
+    Event {
+        /// Resource, `pods`, `statefulsets.apps`.
+        resource: String,
+        /// Name, with globs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Type of the event.
+        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+        kind: Option<FrameType>,
+    },
+}
+
+/// How the operator is told to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    /// SIGKILL: nothing can be cleaned up.
+    #[default]
+    Kill,
+    /// SIGTERM: as a rolling update does.
+    Term,
+    /// SIGINT.
+    Int,
+}
+
+/// The ways in which a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum CloseWatch {
+    /// The body ends, as after `timeoutSeconds`.
+    Clean,
+    /// The connection (HTTP/1.1) or the stream (HTTP/2) is reset.
+    Reset,
+    /// An ERROR event with a 410 `Status`, then the end.
+    Error410,
+    /// The end, and the next watch is answered by HTTP 410.
+    Expire,
+    /// Open, but without a byte more.
+    Stall,
+}
+
+/// How a withheld stream ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Then {
+    /// The end, and the next watch is answered by HTTP 410, so that the client lists again.
+    #[default]
+    Expire,
+    /// An ERROR event with a 410 `Status` inside the stream.
+    Error410,
+}
+
+/// How a partition looks to the actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PartitionAs {
+    /// Open connections are reset, new ones refused.
+    Refuse,
+    /// Open connections are reset, new ones accepted and reset.
+    Reset,
+    /// Bytes vanish in both directions, nothing ends.
+    Blackhole,
+    /// Every exchange and event is late by two seconds.
+    Slow,
+}
+
+impl Action {
+    /// As written in scenario files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Reject { .. } => "reject",
+            Self::Conflict {} => "conflict",
+            Self::Disconnect { .. } => "disconnect",
+            Self::Delay { .. } => "delay",
+            Self::Hold { .. } => "hold",
+            Self::Crash { .. } => "crash",
+            Self::Pause { .. } => "pause",
+            Self::Mark {} => "mark",
+            Self::CloseWatch { .. } => "closeWatch",
+            Self::WithholdEvents { .. } => "withholdEvents",
+            Self::DropEvents { .. } => "dropEvents",
+            Self::DelayEvents { .. } => "delayEvents",
+            Self::Partition { .. } => "partition",
+        }
+    }
+
+    /// Whether it acts on watch streams and their events rather than on exchanges.
+    pub fn acts_on_streams(&self) -> bool {
+        matches!(
+            self,
+            Self::CloseWatch { .. } | Self::WithholdEvents { .. } | Self::DropEvents { .. } | Self::DelayEvents { .. }
+        )
+    }
+}
