@@ -4,6 +4,7 @@
 
 pub mod cel;
 pub mod fault;
+pub mod history;
 mod ids;
 mod object;
 mod period;
