@@ -3,12 +3,20 @@
 //! Pure: no clock, no IO, no randomness. Everything here can be written down and read back.
 
 pub mod cel;
+pub mod expect;
 pub mod fault;
+pub mod finding;
 pub mod history;
 mod ids;
+pub mod invariants;
 mod object;
+pub mod operation;
 mod period;
+pub mod plan;
 mod request;
+pub mod scenario;
+pub mod suite;
+pub mod verdict;
 
 pub use ids::{Actor, RequestId, Revision, Seed, StreamId, Uid};
 pub use object::{Meta, ObjectRef, OwnerReference, ResourceKey};
