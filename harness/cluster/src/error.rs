@@ -1,0 +1,206 @@
+//! What can go wrong with the surroundings. A failing operator is never one of these.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{Component, Exit};
+
+/// Why a control plane could not be brought up or used. Each message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// None of the four ways led to the control plane's binaries.
+    #[error(
+        "find the control plane's binaries ({wanted}). What was tried:\n{tried}\n\
+         Do one of these: set SPIRITLEVEL_ASSETS to a directory that holds etcd, kube-apiserver and \
+         kube-controller-manager; or copy the three to {}; or run once with network and `curl`, to download the upstream \
+         releases; or install Go 1.26 or newer (https://go.dev/dl), to build them from source (7 minutes, once)",
+        cache.display()
+    )]
+    NoAssets {
+        /// Versions and platform.
+        wanted: String,
+        /// One line for each way.
+        tried: String,
+        /// Where a copy would be found.
+        cache: PathBuf,
+    },
+    /// `SPIRITLEVEL_ASSETS` names a directory that does not hold all three programs.
+    #[error(
+        "use SPIRITLEVEL_ASSETS={}: it has no executable file {}; put it there, or unset SPIRITLEVEL_ASSETS to let \
+         spiritlevel get the binaries itself",
+        directory.display(),
+        missing.join(", ")
+    )]
+    AssetsIncomplete {
+        /// The directory as given.
+        directory: PathBuf,
+        /// Names of what is not there.
+        missing: Vec<&'static str>,
+    },
+    /// A program says that it is another version than the one asked for.
+    #[error("use {}: it is {found}, and {wanted} is needed; replace it or remove its directory", binary.display())]
+    WrongVersion {
+        /// The program.
+        binary: PathBuf,
+        /// What it said.
+        found: String,
+        /// What was expected.
+        wanted: String,
+    },
+    /// A program cannot even print its version.
+    #[error("run {}: it does not start ({reason}); it may be built for another platform", binary.display())]
+    NotRunnable {
+        /// The program.
+        binary: PathBuf,
+        /// What the operating system or the program said.
+        reason: String,
+    },
+    /// No room left.
+    #[error("write below {}: no space left on the device; free some (a control plane needs about 250 MB), or set XDG_RUNTIME_DIR or TMPDIR to a larger file system", path.display())]
+    DiskFull {
+        /// A path on the full file system.
+        path: PathBuf,
+    },
+    /// A file operation failed.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was being done, such as `write`.
+        action: &'static str,
+        /// To which file or directory.
+        path: PathBuf,
+        /// Why the operating system refused.
+        #[source]
+        source: io::Error,
+    },
+    /// The operating system gave no randomness.
+    #[error("draw random tokens")]
+    Random {
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Certificates could not be made.
+    #[error("make the control plane's certificates")]
+    Pki(#[from] rcgen::Error),
+    /// No free port on the loopback address.
+    #[error("reserve a port on 127.0.0.1")]
+    NoPort(#[source] io::Error),
+    /// Other programs took every port that had been reserved.
+    #[error("start {component}: its port was taken by another program {attempts} times in a row; try again")]
+    PortTaken {
+        /// Who needed the port.
+        component: Component,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A process could not be started or watched.
+    #[error("run {component}")]
+    Process {
+        /// Which one.
+        component: Component,
+        /// Why.
+        #[source]
+        source: spiritlevel_supervise::Error,
+    },
+    /// A process of the control plane ended on its own.
+    #[error("keep the control plane running: {0}")]
+    Ended(Exit),
+    /// Something did not become ready in time.
+    #[error("wait for {what}: not there after {} s; its last log lines:\n{log_tail}", after.as_secs())]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        after: Duration,
+        /// The end of the log of whoever should have done it.
+        log_tail: String,
+    },
+    /// The controllers were to be restarted before they had been started.
+    #[error("restart the controllers: they were never started")]
+    NoControllers,
+    /// The cluster was stopped before.
+    #[error("use the control plane: it was stopped")]
+    Stopped,
+    /// An endpoint whose URL or certificates make no sense.
+    #[error("use the endpoint {url}")]
+    Endpoint {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A pod was to be killed that is not running.
+    #[error(
+        "kill pod {namespace}/{name}: the kubelet stub knows no running pod of that name; wait for it to be Ready first"
+    )]
+    NoRunningPod {
+        /// The pod's namespace.
+        namespace: String,
+        /// The pod's name.
+        name: String,
+    },
+    /// A request to the API server failed.
+    #[error("{action}")]
+    Kube {
+        /// What was being done.
+        action: String,
+        /// The API server's answer, or why there was none.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Not a CRD at all.
+    #[error("install a CRD: {reason}; expected an object of kind CustomResourceDefinition, apiextensions.k8s.io/v1")]
+    NotACrd {
+        /// What is missing or different.
+        reason: String,
+    },
+    /// The API server does not accept a CRD.
+    #[error("install the CRD {name}: the API server says: {message}")]
+    CrdInvalid {
+        /// `metadata.name`.
+        name: String,
+        /// The answer's message.
+        message: String,
+    },
+    /// Another CRD of this name is installed already.
+    #[error(
+        "install the CRD {name}: another version of it is installed in this control plane; use a control plane of its own"
+    )]
+    CrdDiffers {
+        /// `metadata.name`.
+        name: String,
+    },
+    /// The garbage collector did not do its work, so no verdict about orphans would be worth anything.
+    #[error(
+        "prove garbage collection of {kind}: its object was still there {} s after its owner was deleted; the controller \
+         manager may not have seen the kind: restart the controllers after installing CRDs",
+        after.as_secs()
+    )]
+    NotCollected {
+        /// The dependent's kind.
+        kind: String,
+        /// How long was waited.
+        after: Duration,
+    },
+}
+
+impl Error {
+    /// A failed file operation, with a full disk told apart.
+    pub(crate) fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    /// A failed request.
+    pub(crate) fn kube(action: impl Into<String>, source: kube::Error) -> Self {
+        Self::Kube { action: action.into(), source: Box::new(source) }
+    }
+}

@@ -1,0 +1,295 @@
+//! The three processes as one: started in order, watched, stopped in the reverse order.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Mutex as StdMutex,
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client};
+use tokio::sync::Mutex;
+
+use super::{
+    LocalOptions,
+    api_server::{ApiServer, ApiServerFiles},
+    controller_manager::{self, ControllerManagerFiles},
+    etcd::Etcd,
+};
+use crate::{
+    Cluster, CollectionProof, Component, Endpoint, Error, Exit, Identity, Kind, Progress, RunDirectory,
+    assets::{self, Binaries},
+    canary, clean, connect,
+    identity::Tokens,
+    kubeconfig,
+    pki::Pki,
+    process::{Deadline, Process},
+};
+
+/// The first address of `--service-cluster-ip-range`: the Service `default/kubernetes`.
+const API_SERVICE_IP: &str = "10.0.0.1";
+/// Long enough for a clean end, short enough not to matter: nothing that they would still write is kept.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long each phase of the start took; a phase that has not happened yet is zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StartTimes {
+    /// From nothing to a healthy etcd.
+    pub etcd: Duration,
+    /// From then to a ready API server.
+    pub api_server: Duration,
+    /// From the call of `start_controllers` to the first object that a controller made.
+    pub controllers: Duration,
+    /// From the call of `prove_collection` to its proof.
+    pub collection: Duration,
+}
+
+impl StartTimes {
+    /// All phases together.
+    pub fn total(&self) -> Duration {
+        self.etcd + self.api_server + self.controllers + self.collection
+    }
+}
+
+/// A running local control plane. Dropping it kills its processes; [`Cluster::stop`] also waits for their end.
+pub struct LocalCluster {
+    // Declared before the directory: the processes go first.
+    controller_manager: Mutex<Option<Process>>,
+    api_server: Mutex<Option<Process>>,
+    etcd: Mutex<Option<Process>>,
+    controllers: ControllerManagerFiles,
+    endpoint: Endpoint,
+    tokens: Tokens,
+    times: StdMutex<StartTimes>,
+    start_timeout: Duration,
+    directory: RunDirectory,
+}
+
+// === impl LocalCluster ===
+
+impl LocalCluster {
+    /// Starts etcd and the API server; controllers come with [`Cluster::start_controllers`].
+    pub async fn start(options: LocalOptions, progress: &dyn Progress) -> Result<Self, Error> {
+        for removed in clean::sweep()? {
+            progress.say(&format!("removed {removed}"));
+        }
+        let binaries = assets::obtain(&options.sources, progress).await?;
+        let directory = RunDirectory::create("control-plane")?;
+        let pki = Pki::generate(API_SERVICE_IP)?;
+        let tokens = Tokens::random()?;
+        let files = Files::write(&directory, &pki, &tokens)?;
+
+        progress.say(&format!("starting etcd and kube-apiserver {}", assets::KUBERNETES_VERSION));
+        let started = Instant::now();
+        let deadline = || Deadline::after(options.start_timeout);
+        let etcd = Etcd::start(&binaries.etcd, directory.path(), &pki.ca_cert, deadline()).await?;
+        let etcd_took = started.elapsed();
+        let admin = (pki.ca_cert.as_str(), tokens.get(Identity::Admin));
+        let api_server_files = files.for_api_server(&binaries, directory.path());
+        let (api_server, help) = tokio::try_join!(
+            ApiServer::start(&api_server_files, &etcd.url, &options.api_server_args, admin, deadline()),
+            assets::help(&binaries.kube_controller_manager),
+        )?;
+        let times = StartTimes { etcd: etcd_took, api_server: started.elapsed() - etcd_took, ..StartTimes::default() };
+
+        Ok(Self {
+            controller_manager: Mutex::new(None),
+            controllers: files.for_controller_manager(
+                &binaries,
+                directory.path(),
+                &pki.ca_cert,
+                options.controllers.names(&help),
+            ),
+            api_server: Mutex::new(Some(api_server.process)),
+            etcd: Mutex::new(Some(etcd.process)),
+            endpoint: api_server.endpoint,
+            tokens,
+            times: StdMutex::new(times),
+            start_timeout: options.start_timeout,
+            directory,
+        })
+    }
+
+    /// How long each phase took so far.
+    pub fn times(&self) -> StartTimes {
+        *self.times.lock().expect("nobody panics while holding the times")
+    }
+
+    /// The log file of a process of the control plane.
+    pub fn log(&self, component: Component) -> PathBuf {
+        self.directory.path().join(format!("{component}.log"))
+    }
+
+    /// The private directory, for further files that should go when the control plane goes.
+    pub fn directory(&self) -> &RunDirectory {
+        &self.directory
+    }
+
+    /// The process number of a component that runs.
+    pub async fn process_id(&self, component: Component) -> Option<u32> {
+        self.slot(component).lock().await.as_ref().map(Process::id)
+    }
+
+    fn slot(&self, component: Component) -> &Mutex<Option<Process>> {
+        match component {
+            Component::Etcd => &self.etcd,
+            Component::ApiServer => &self.api_server,
+            Component::ControllerManager => &self.controller_manager,
+        }
+    }
+
+    fn note(&self, set: impl FnOnce(&mut StartTimes)) {
+        set(&mut self.times.lock().expect("nobody panics while holding the times"));
+    }
+
+    async fn launch_controllers(&self, via: &Endpoint) -> Result<(), Error> {
+        let started = Instant::now();
+        let mut slot = self.controller_manager.lock().await;
+        let token = self.tokens.get(Identity::ControllerManager);
+        self.directory.write(KUBECONFIG, &kubeconfig::render(via, token, "default"))?;
+        self.run_controllers(&mut slot).await?;
+        self.note(|times| times.controllers = started.elapsed());
+        Ok(())
+    }
+
+    async fn relaunch_controllers(&self) -> Result<(), Error> {
+        let mut slot = self.controller_manager.lock().await;
+        let Some(mut running) = slot.take() else { return Err(Error::NoControllers) };
+        // It holds no state, and what it was writing it will write again.
+        running.stop(Duration::from_millis(200)).await?;
+        self.run_controllers(&mut slot).await
+    }
+
+    async fn run_controllers(&self, slot: &mut Option<Process>) -> Result<(), Error> {
+        let deadline = Deadline::after(self.start_timeout);
+        let mut process = controller_manager::start(&self.controllers, deadline).await?;
+        let client = self.client(Identity::Harness)?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
+        // Admission lets no pod in before the account is there.
+        let what = "the ServiceAccount default/default";
+        process.ready(what, Duration::from_millis(25), deadline, || default_exists(&accounts)).await?;
+        *slot = Some(process);
+        Ok(())
+    }
+
+    async fn prove(&self, kinds: &[Kind]) -> Result<CollectionProof, Error> {
+        let proof = canary::prove(&self.client(Identity::Harness)?, kinds, self.start_timeout).await?;
+        self.note(|times| times.collection = proof.took);
+        Ok(proof)
+    }
+
+    async fn end(&self) -> Result<(), Error> {
+        for component in [Component::ControllerManager, Component::ApiServer, Component::Etcd] {
+            if let Some(mut process) = self.slot(component).lock().await.take() {
+                process.stop(GRACE).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster for LocalCluster {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    fn token(&self, identity: Identity) -> &str {
+        self.tokens.get(identity)
+    }
+
+    fn client(&self, identity: Identity) -> Result<Client, Error> {
+        connect(&self.endpoint, self.token(identity))
+    }
+
+    fn start_controllers<'a>(&'a self, via: &'a Endpoint) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.launch_controllers(via))
+    }
+
+    fn restart_controllers(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.relaunch_controllers())
+    }
+
+    fn prove_collection<'a>(&'a self, kinds: &'a [Kind]) -> BoxFuture<'a, Result<CollectionProof, Error>> {
+        Box::pin(self.prove(kinds))
+    }
+
+    fn prove_namespace_deletion<'a>(&'a self, proof: &'a CollectionProof) -> BoxFuture<'a, Result<Duration, Error>> {
+        Box::pin(async {
+            canary::prove_namespace_deletion(&self.client(Identity::Harness)?, proof, self.start_timeout).await
+        })
+    }
+
+    fn alive(&self) -> Option<Exit> {
+        [Component::Etcd, Component::ApiServer, Component::ControllerManager].into_iter().find_map(|component| {
+            // A locked slot belongs to somebody who starts or stops that process, and reports its end himself.
+            self.slot(component).try_lock().ok()?.as_mut()?.exit()
+        })
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.end())
+    }
+}
+
+async fn default_exists(accounts: &Api<ServiceAccount>) -> bool {
+    accounts.get_opt("default").await.is_ok_and(|account| account.is_some())
+}
+
+const KUBECONFIG: &str = "controller-manager.kubeconfig";
+
+/// Certificates, keys and tokens on disk.
+struct Files {
+    ca_cert: PathBuf,
+    server_cert: PathBuf,
+    server_key: PathBuf,
+    service_account_key: PathBuf,
+    service_account_public_key: PathBuf,
+    tokens: PathBuf,
+}
+
+impl Files {
+    fn write(directory: &RunDirectory, pki: &Pki, tokens: &Tokens) -> Result<Self, Error> {
+        Ok(Self {
+            ca_cert: directory.write("ca.crt", &pki.ca_cert)?,
+            server_cert: directory.write("server.crt", &pki.server_cert)?,
+            server_key: directory.write("server.key", &pki.server_key)?,
+            service_account_key: directory.write("service-account.key", &pki.service_account_key)?,
+            service_account_public_key: directory.write("service-account.pub", &pki.service_account_public_key)?,
+            tokens: directory.write("tokens.csv", &tokens.to_csv())?,
+        })
+    }
+
+    fn for_api_server(&self, binaries: &Binaries, directory: &Path) -> ApiServerFiles {
+        ApiServerFiles {
+            program: binaries.kube_apiserver.clone(),
+            log: directory.join("kube-apiserver.log"),
+            ca_cert: self.ca_cert.clone(),
+            server_cert: self.server_cert.clone(),
+            server_key: self.server_key.clone(),
+            service_account_key: self.service_account_key.clone(),
+            service_account_public_key: self.service_account_public_key.clone(),
+            tokens: self.tokens.clone(),
+        }
+    }
+
+    fn for_controller_manager(
+        &self,
+        binaries: &Binaries,
+        directory: &Path,
+        ca_pem: &str,
+        controllers: Vec<&'static str>,
+    ) -> ControllerManagerFiles {
+        ControllerManagerFiles {
+            program: binaries.kube_controller_manager.clone(),
+            log: directory.join("kube-controller-manager.log"),
+            kubeconfig: directory.join(KUBECONFIG),
+            ca_cert: self.ca_cert.clone(),
+            server_cert: self.server_cert.clone(),
+            server_key: self.server_key.clone(),
+            service_account_key: self.service_account_key.clone(),
+            controllers,
+            ca_pem: ca_pem.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One child process of the control plane: started, watched until it is ready, stopped.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use spiritlevel_supervise::{Child, Spawn};
+
+use crate::Error;
+
+/// How many of its last log lines an ended process is reported with.
+const TAIL_LINES: usize = 12;
+
+/// Which process of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// The store.
+    Etcd,
+    /// kube-apiserver.
+    ApiServer,
+    /// kube-controller-manager.
+    ControllerManager,
+}
+
+impl Component {
+    /// The program's file name.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+        }
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.program())
+    }
+}
+
+/// A process that ended without having been asked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Which one.
+    pub component: Component,
+    /// How it ended, such as `exit status: 1` or `signal: 9 (SIGKILL)`.
+    pub status: String,
+    /// The end of its log.
+    pub log_tail: String,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ended ({}); its last log lines:\n{}", self.component, self.status, self.log_tail)
+    }
+}
+
+/// A point in time after which waiting is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    started: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self { started: Instant::now(), limit }
+    }
+
+    pub(crate) fn limit(self) -> Duration {
+        self.limit
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        self.elapsed() >= self.limit
+    }
+}
+
+/// A running process.
+pub(crate) struct Process {
+    component: Component,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `program` with its output appended to `log`.
+    pub(crate) fn start(component: Component, program: PathBuf, args: &[String], log: PathBuf) -> Result<Self, Error> {
+        let child =
+            Spawn::new(program).args(args).log(log).spawn().map_err(|source| Error::Process { component, source })?;
+        Ok(Self { component, child })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exit(&mut self) -> Option<Exit> {
+        let status = match self.child.try_wait() {
+            Ok(None) => return None,
+            Ok(Some(status)) => describe(status),
+            Err(error) => error.to_string(),
+        };
+        Some(Exit { component: self.component, status, log_tail: self.child.log_tail(TAIL_LINES) })
+    }
+
+    /// Asks `is_ready` every `interval` until it says yes, the process has ended, or time is over.
+    pub(crate) async fn ready<F>(
+        &mut self,
+        what: &str,
+        interval: Duration,
+        deadline: Deadline,
+        is_ready: impl Fn() -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = bool>,
+    {
+        loop {
+            if let Some(exit) = self.exit() {
+                return Err(self.ended(exit));
+            }
+            // A probe may hang where the process was stopped or swallows requests.
+            if tokio::time::timeout(Duration::from_secs(2), is_ready()).await.unwrap_or(false) {
+                return Ok(());
+            }
+            if deadline.is_over() {
+                let log_tail = self.child.log_tail(TAIL_LINES);
+                return Err(Error::Timeout { what: what.to_owned(), after: deadline.limit(), log_tail });
+            }
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    /// Ends it: politely for `grace`, then by force.
+    pub(crate) async fn stop(&mut self, grace: Duration) -> Result<(), Error> {
+        let component = self.component;
+        self.child.stop(grace).await.map(drop).map_err(|source| Error::Process { component, source })
+    }
+
+    fn ended(&self, exit: Exit) -> Error {
+        let tail = &exit.log_tail;
+        if tail.contains("no space left on device") {
+            let path = self.child.log().map_or_else(PathBuf::new, PathBuf::from);
+            return Error::DiskFull { path };
+        }
+        if tail.contains("address already in use") {
+            return Error::PortTaken { component: self.component, attempts: 1 };
+        }
+        Error::Ended(exit)
+    }
+}
+
+/// The supervisor passes a signal on as the exit code 128 + its number, as shells do.
+fn describe(status: std::process::ExitStatus) -> String {
+    let signal = status.code().and_then(|code| nix::sys::signal::Signal::try_from(code - 128).ok());
+    match signal {
+        Some(signal) => format!("signal {signal}"),
+        None => status.to_string(),
+    }
+}
