@@ -26,7 +26,7 @@ pub(crate) struct SampleSpec {
     /// How many numbered children there are, for the specimens that number them.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
-    pub(crate) count: u32,
+    pub(crate) count: i32,
 }
 
 /// What the operator says about a Sample.
@@ -100,7 +100,7 @@ pub(crate) fn definition() -> Result<String> {
     Ok(serde_yaml::to_string(&Sample::crd())?)
 }
 
-fn one() -> u32 {
+fn one() -> i32 {
     1
 }
 

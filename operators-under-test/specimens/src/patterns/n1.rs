@@ -62,6 +62,6 @@ impl N1 {
     }
 }
 
-fn numbered(sample: &Sample, number: u32) -> ConfigMap {
+fn numbered(sample: &Sample, number: i32) -> ConfigMap {
     child::config_map(sample, &number.to_string(), Owner::Sample)
 }
