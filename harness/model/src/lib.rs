@@ -2,6 +2,7 @@
 //!
 //! Pure: no clock, no IO, no randomness. Everything here can be written down and read back.
 
+pub mod attribution;
 pub mod cel;
 pub mod expect;
 pub mod fault;
@@ -17,6 +18,7 @@ mod request;
 pub mod scenario;
 pub mod suite;
 pub mod verdict;
+pub mod world;
 
 pub use ids::{Actor, RequestId, Revision, Seed, StreamId, Uid};
 pub use object::{Meta, ObjectRef, OwnerReference, ResourceKey};
