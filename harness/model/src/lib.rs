@@ -14,10 +14,12 @@ mod object;
 pub mod operation;
 mod period;
 pub mod plan;
+pub mod problem;
 mod request;
 pub mod scenario;
 pub mod suite;
 pub mod verdict;
+pub mod yaml;
 pub mod world;
 
 pub use ids::{Actor, RequestId, Revision, Seed, StreamId, Uid};
