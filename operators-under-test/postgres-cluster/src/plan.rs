@@ -1,0 +1,241 @@
+//! The heart: `next_step(desired, observed)`.
+//!
+//! It looks at everything, from the beginning, and names the *one* thing to do next. It remembers nothing between two
+//! calls, so it does not matter which events were missed, how often it is called, or after which of its steps the
+//! process died: the next look finds the same world and names the same step.
+
+mod instances;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use kube::core::DynamicObject;
+use kube::{Resource, ResourceExt};
+use serde_json::to_value;
+
+use crate::children::{self, Child, ChildKey, Kind};
+use crate::crd::{PostgresCluster, PostgresClusterStatus};
+use crate::drift::is_level;
+use crate::observed::{Instance, Observed, Role};
+use crate::ownership::Ownership;
+use crate::primary::{RoleChange, next_role_change};
+use crate::status::{Problem, Situation, must_come_first, status};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Say how things are. Carries the resourceVersion of the cluster it was judged on, and fails if that moved.
+    UpdateStatus(Box<PostgresClusterStatus>),
+    /// As `UpdateStatus`, and writes down that an instance is about to be replaced.
+    RecordReplacement {
+        /// The instance.
+        pod: String,
+        /// The status with the record in it.
+        status: Box<PostgresClusterStatus>,
+    },
+    /// Create the Secret; the password is made by who takes the step.
+    CreateCredentials,
+    /// Create a child that is not there. Fails if the name is taken: creation never overwrites.
+    Create(Box<Child>),
+    /// Bring a child back in line, by server-side apply.
+    Apply {
+        /// As it should be.
+        child: Box<Child>,
+        /// That very object: an apply creates what is not there, and half a child is worse than none.
+        uid: String,
+    },
+    /// Take our ownerReference off a child that is to outlive the cluster.
+    Disown {
+        /// Which.
+        key: ChildKey,
+        /// The look it was decided on.
+        resource_version: String,
+    },
+    /// Change an instance's role, if the pod has not changed since we looked.
+    SetRole {
+        /// The pod.
+        instance: Box<Instance>,
+        /// The new role.
+        role: Role,
+    },
+    /// Delete exactly this object, if it has not changed since we looked.
+    Delete {
+        /// Which.
+        key: ChildKey,
+        /// That very object, not its successor of the same name.
+        uid: String,
+        /// The look it was decided on.
+        resource_version: String,
+    },
+}
+
+/// The next thing to do, or `None` when what is there is what should be there.
+pub fn next_step(desired: &PostgresCluster, observed: &Observed) -> Option<Step> {
+    // The children go by their ownerReferences; whatever we made now would only have to be collected again.
+    if desired.meta().deletion_timestamp.is_some() {
+        return None;
+    }
+    let mut planner = Planner { cluster: desired, observed, situation: Situation::default() };
+    let work = planner.next_work();
+    planner.situation.busy = work.is_some();
+
+    let truth = status(desired, observed, &planner.situation);
+    let told = desired.status.as_ref();
+    if must_come_first(told, &truth) {
+        return Some(Step::UpdateStatus(Box::new(truth)));
+    }
+    let work = if desired.spec.paused { None } else { work };
+    work.or_else(|| (told != Some(&truth)).then(|| Step::UpdateStatus(Box::new(truth))))
+}
+
+/// Looks at one cluster.
+struct Planner<'a> {
+    cluster: &'a PostgresCluster,
+    observed: &'a Observed,
+    situation: Situation,
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Steps that cannot be undone, or that are only safe once: before them the world is looked at again, past every
+    /// cache. Creating and applying need no such care, a name or a conflict stops them.
+    pub fn needs_fresh_look(&self) -> bool {
+        match self {
+            Self::Delete { .. } | Self::RecordReplacement { .. } => true,
+            Self::SetRole { role, .. } => *role == Role::Primary,
+            Self::UpdateStatus(_)
+            | Self::CreateCredentials
+            | Self::Create(_)
+            | Self::Apply { .. }
+            | Self::Disown { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpdateStatus(status) => {
+                write!(f, "report {:?}, {} of {} ready", status.phase, status.ready_replicas, status.replicas)
+            }
+            Self::RecordReplacement { pod, .. } => write!(f, "record the replacement of Pod {pod}"),
+            Self::CreateCredentials => f.write_str("create the credentials"),
+            Self::Create(child) => write!(f, "create {}", child.key),
+            Self::Apply { child, .. } => write!(f, "level {}", child.key),
+            Self::Disown { key, .. } => write!(f, "let {key} outlive the cluster"),
+            Self::SetRole { instance, role } => write!(f, "make Pod {} a {}", instance.name, role.as_str()),
+            Self::Delete { key, .. } => write!(f, "delete {key}"),
+        }
+    }
+}
+
+// === impl Planner ===
+
+impl Planner<'_> {
+    /// The order: what instances need to start; who leads; the instances; what is too much; what is outdated; the rest.
+    fn next_work(&mut self) -> Option<Step> {
+        self.credentials()
+            .or_else(|| self.keep(children::config(self.cluster)))
+            .or_else(|| self.keep(children::headless_service(self.cluster)))
+            .or_else(|| self.keep(children::primary_service(self.cluster)))
+            .or_else(|| self.roles())
+            .or_else(|| self.instances())
+            .or_else(|| self.surplus())
+            .or_else(|| self.rollout())
+            .or_else(|| self.disruption_budget())
+            .or_else(|| self.backup())
+    }
+
+    /// The password is made once, before there is any data. If it is gone later, a new one would not open the database
+    /// and only hide the loss: a person must bring the old one back.
+    fn credentials(&mut self) -> Option<Step> {
+        let wanted = children::credentials(self.cluster, "");
+        if self.observed.get(&wanted.key).is_some() {
+            return self.keep(wanted);
+        }
+        let has_data = self
+            .observed
+            .of_kind(Kind::PersistentVolumeClaim)
+            .any(|volume| matches!(Ownership::of(volume, self.cluster), Ownership::Ours | Ownership::Orphan));
+        if has_data {
+            let message = format!("{} is missing while volumes exist; restore it", wanted.key);
+            self.situation.problems.push(Problem { reason: "CredentialsLost", message });
+            return None;
+        }
+        // `keep` would create it too, without a password.
+        self.keep(wanted).map(|_| Step::CreateCredentials)
+    }
+
+    fn roles(&mut self) -> Option<Step> {
+        let RoleChange { instance, role } = next_role_change(self.cluster, &self.observed.instances(self.cluster))?;
+        Some(Step::SetRole { instance: Box::new(instance), role })
+    }
+
+    /// A budget for a single instance would only block node drains.
+    fn disruption_budget(&mut self) -> Option<Step> {
+        let budget = children::disruption_budget(self.cluster);
+        if self.cluster.spec.replicas > 1 { self.keep(budget) } else { self.remove(&budget.key) }
+    }
+
+    fn backup(&mut self) -> Option<Step> {
+        match &self.cluster.spec.backup {
+            Some(backup) => self.keep(children::backup(self.cluster, backup)),
+            None => self.remove(&Kind::CronJob.named(format!("{}-backup", self.cluster.name_any()))),
+        }
+    }
+
+    /// Creates a child that is missing, levels one that is not level, and keeps its hands off what is not ours.
+    fn keep(&mut self, child: Child) -> Option<Step> {
+        if let Some(message) = self.observed.refusal(&child.key) {
+            let message = format!("{} is refused: {message}", child.key);
+            self.situation.problems.push(Problem { reason: "Refused", message });
+            return None;
+        }
+        let Some(live) = self.observed.get(&child.key) else { return Some(Step::Create(Box::new(child))) };
+        let ownership = self.may_change(&child.key, live)?;
+        if !child.owned && ownership == Ownership::Ours {
+            let resource_version = live.resource_version().unwrap_or_default();
+            return Some(Step::Disown { key: child.key, resource_version });
+        }
+        let uid = live.uid().unwrap_or_default();
+        let live = to_value(live).expect("an object read from JSON can be written as JSON");
+        (!is_level(&child.keep, &live)).then(|| Step::Apply { child: Box::new(child), uid })
+    }
+
+    /// Deletes a child that is no longer wanted.
+    fn remove(&mut self, key: &ChildKey) -> Option<Step> {
+        let live = self.observed.get(key)?;
+        match Ownership::of(live, self.cluster) {
+            Ownership::Ours if live.metadata.deletion_timestamp.is_none() => Some(delete(key.clone(), live)),
+            _ => None,
+        }
+    }
+
+    /// Whose object it is, if it may be changed at all. Otherwise the reason is noted.
+    fn may_change(&mut self, key: &ChildKey, live: &DynamicObject) -> Option<Ownership> {
+        match Ownership::of(live, self.cluster) {
+            Ownership::Foreign => {
+                let message = format!("{key} exists and is not ours; rename or remove it");
+                self.situation.problems.push(Problem { reason: "NameTaken", message });
+                None
+            }
+            Ownership::Former => {
+                self.situation.waiting.push(format!("the former {key} to be collected"));
+                None
+            }
+            _ if live.metadata.deletion_timestamp.is_some() => {
+                self.situation.waiting.push(format!("{key} to be deleted"));
+                None
+            }
+            ownership => Some(ownership),
+        }
+    }
+}
+
+/// The deletion of exactly the object that was seen.
+fn delete(key: ChildKey, live: &DynamicObject) -> Step {
+    let uid = live.uid().unwrap_or_default();
+    Step::Delete { key, uid, resource_version: live.resource_version().unwrap_or_default() }
+}
