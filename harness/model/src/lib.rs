@@ -3,6 +3,7 @@
 //! Pure: no clock, no IO, no randomness. Everything here can be written down and read back.
 
 pub mod attribution;
+pub mod bindings;
 pub mod cel;
 pub mod expect;
 pub mod fault;
@@ -11,12 +12,14 @@ pub mod history;
 mod ids;
 pub mod invariants;
 mod object;
+pub mod load;
 pub mod operation;
 mod period;
 pub mod plan;
 pub mod problem;
 mod request;
 pub mod scenario;
+pub mod schema;
 pub mod suite;
 pub mod verdict;
 pub mod yaml;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _, ser::Serialize
 use serde_json::{Map, Value};
 
 /// A step: operations, what to gather when one fails, what to do in any case.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// How reports speak of it.
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Step {
 }
 
 /// One operation with its settings.
-#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// Why.
     pub description: Option<String>,
@@ -74,7 +74,6 @@ pub struct Operation {
     /// Values to keep from the answer as bindings.
     pub outputs: Vec<Output>,
     /// What is done.
-    #[schemars(flatten)]
     pub action: StepAction,
 }
 
