@@ -1,5 +1,6 @@
 //! Flags, exit codes, and the life of the process.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -91,6 +92,7 @@ fn start(arguments: &Arguments) -> Result<(), Error> {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     // A second install fails, and this is the first.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -19,6 +19,9 @@ pub enum Error {
     /// A child was refused for what it is: repeating it soon will not help.
     #[error("failed to write {0}: the API server refuses it, see the condition Degraded; it is tried again")]
     Rejected(ChildKey),
+    /// We saw a difference, applied our fields, and nothing changed.
+    #[error("failed to level {0}: the apply had no effect; a field is compared wrongly, please report it")]
+    NoEffect(ChildKey),
     /// The caches lag behind the API server. Their next event leads to the next look.
     #[error("failed to decide: the caches lag behind the API server; looking again")]
     Stale,

@@ -41,7 +41,7 @@ pub async fn perform(client: &Client, cluster: &PostgresCluster, step: &Step) ->
             create(&api(Kind::Secret), &children::credentials(cluster, &crate::password::generate())).await
         }
         Step::Create(child) => create(&api(child.key.kind), child).await,
-        Step::Apply { child, uid } => apply(&api(child.key.kind), child, uid).await,
+        Step::Apply { child, uid, resource_version } => apply(&api(child.key.kind), child, uid, resource_version).await,
         Step::Disown { key, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "ownerReferences": null}});
             let patched = merge(&api(key.kind), key, patch).await?;
@@ -92,12 +92,14 @@ async fn create(api: &Api<DynamicObject>, child: &Child) -> Result<Outcome, Erro
 }
 
 /// A forced server-side apply of the fields that are ours. The uid in it keeps it from *creating* the object should it
-/// be gone by now.
-async fn apply(api: &Api<DynamicObject>, child: &Child, uid: &str) -> Result<Outcome, Error> {
+/// be gone by now. One without effect means that the comparison is wrong for some field; as an error it is slowed down
+/// and seen, as a success it would be repeated a hundred times a second.
+async fn apply(api: &Api<DynamicObject>, child: &Child, uid: &str, seen: &str) -> Result<Outcome, Error> {
     let mut fields = child.keep.clone();
     fields["metadata"]["uid"] = json!(uid);
     let params = PatchParams::apply(MANAGER).force();
     match api.patch(&child.key.name, &params, &Patch::Apply(fields)).await {
+        Ok(applied) if applied.resource_version().as_deref() == Some(seen) => Err(Error::NoEffect(child.key.clone())),
         Ok(applied) => Ok(Outcome::Wrote(child.key.clone(), Box::new(applied))),
         Err(error) => refused(&child.key, error),
     }

@@ -12,7 +12,7 @@ use std::fmt;
 
 use kube::core::DynamicObject;
 use kube::{Resource, ResourceExt};
-use serde_json::to_value;
+use serde_json::{Value, to_value};
 
 use crate::children::{self, Child, ChildKey, Kind};
 use crate::crd::{PostgresCluster, PostgresClusterStatus};
@@ -44,6 +44,8 @@ pub enum Step {
         child: Box<Child>,
         /// That very object: an apply creates what is not there, and half a child is worse than none.
         uid: String,
+        /// The look it was decided on. An apply that does not move it was needless.
+        resource_version: String,
     },
     /// Take our ownerReference off a child that is to outlive the cluster.
     Disown {
@@ -199,9 +201,11 @@ impl Planner<'_> {
             let resource_version = live.resource_version().unwrap_or_default();
             return Some(Step::Disown { key: child.key, resource_version });
         }
-        let uid = live.uid().unwrap_or_default();
-        let live = to_value(live).expect("an object read from JSON can be written as JSON");
-        (!is_level(&child.keep, &live)).then(|| Step::Apply { child: Box::new(child), uid })
+        if is_level(&child.keep, &json_of(live, &child.key)) {
+            return None;
+        }
+        let (uid, resource_version) = (live.uid().unwrap_or_default(), live.resource_version().unwrap_or_default());
+        Some(Step::Apply { child: Box::new(child), uid, resource_version })
     }
 
     /// Deletes a child that is no longer wanted.
@@ -232,6 +236,16 @@ impl Planner<'_> {
             ownership => Some(ownership),
         }
     }
+}
+
+/// The object as JSON, whichever way it was read: items of a LIST come without apiVersion and kind, events of a watch
+/// with them.
+fn json_of(object: &DynamicObject, key: &ChildKey) -> Value {
+    let resource = key.kind.api_resource();
+    let mut json = to_value(object).expect("an object read from JSON can be written as JSON");
+    json["apiVersion"] = resource.api_version.into();
+    json["kind"] = resource.kind.into();
+    json
 }
 
 /// The deletion of exactly the object that was seen.
