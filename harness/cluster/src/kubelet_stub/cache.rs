@@ -1,6 +1,6 @@
 //! The newest known version of every object of one kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use kube::Resource;
 
@@ -12,10 +12,13 @@ pub(super) type Name = (String, String);
 #[derive(Debug)]
 pub(super) struct Cache<K> {
     objects: BTreeMap<Name, K>,
-    /// Uids known to be gone before the watch said so.
-    buried: BTreeSet<String>,
+    /// Uids of the last objects that are gone.
+    buried: VecDeque<String>,
     synced: bool,
 }
+
+/// Answers and events overtake each other by a few objects, not by thousands.
+const BURIED: usize = 1024;
 
 /// How a listing relates to what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub(super) enum Listing {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), buried: BTreeSet::new(), synced: false }
+        Self { objects: BTreeMap::new(), buried: VecDeque::new(), synced: false }
     }
 }
 
@@ -56,8 +59,7 @@ impl<K: Resource> Cache<K> {
     /// Takes in one version; the name if it was news.
     pub(super) fn apply(&mut self, object: K) -> Option<Name> {
         let name = name(&object)?;
-        let buried = object.meta().uid.as_ref().is_some_and(|uid| self.buried.contains(uid));
-        if buried || self.objects.get(&name).is_some_and(|known| !is_newer(&object, known)) {
+        if self.is_buried(&object) || self.objects.get(&name).is_some_and(|known| !is_newer(&object, known)) {
             return None;
         }
         self.objects.insert(name.clone(), object);
@@ -67,20 +69,20 @@ impl<K: Resource> Cache<K> {
     /// The watch reports the end of an object.
     pub(super) fn delete(&mut self, object: &K) -> Option<Name> {
         let name = name(object)?;
-        let uid = object.meta().uid.as_ref()?;
-        self.buried.remove(uid);
-        self.objects.get(&name).is_some_and(|known| known.meta().uid.as_ref() == Some(uid)).then(|| {
-            self.objects.remove(&name);
-            name
-        })
+        self.bury(&name, object.meta().uid.as_deref()?).then_some(name)
     }
 
-    /// A read found nothing, or a successor, where the object of `uid` was.
-    pub(super) fn bury(&mut self, name: &Name, uid: &str) {
-        if self.objects.get(name).is_some_and(|known| known.meta().uid.as_deref() == Some(uid)) {
-            self.objects.remove(name);
-            self.buried.insert(uid.to_owned());
+    /// The object of `uid` is gone, by a read or by the watch; whether it was known.
+    pub(super) fn bury(&mut self, name: &Name, uid: &str) -> bool {
+        self.buried.push_back(uid.to_owned());
+        if self.buried.len() > BURIED {
+            self.buried.pop_front();
         }
+        let known = self.objects.get(name).is_some_and(|known| known.meta().uid.as_deref() == Some(uid));
+        if known {
+            self.objects.remove(name);
+        }
+        known
     }
 
     /// Takes in a complete listing; every name that was or is there.
@@ -93,7 +95,7 @@ impl<K: Resource> Cache<K> {
         }
         for object in objects {
             let Some(name) = name(&object) else { continue };
-            if object.meta().uid.as_ref().is_some_and(|uid| self.buried.contains(uid)) {
+            if self.is_buried(&object) {
                 continue;
             }
             let newest = match before.remove(&name) {
@@ -105,6 +107,10 @@ impl<K: Resource> Cache<K> {
         }
         self.synced = true;
         names
+    }
+
+    fn is_buried(&self, object: &K) -> bool {
+        object.meta().uid.as_ref().is_some_and(|uid| self.buried.contains(uid))
     }
 }
 

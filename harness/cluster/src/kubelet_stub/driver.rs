@@ -59,6 +59,9 @@ struct Done {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
+    /// The status of the object itself.
+    Reported,
+    /// Something else.
     Written,
     Refused,
 }
@@ -191,8 +194,12 @@ impl Driver {
         let (client, permits) = (self.client.clone(), Arc::clone(&self.permits));
         self.writes.spawn(async move {
             let _permit = permits.acquire_owned().await;
+            let wrote = match write {
+                Write::PodStatus { .. } | Write::ClaimStatus { .. } => Outcome::Reported,
+                _ => Outcome::Written,
+            };
             match perform::write(&client, &key, write).await {
-                Ok(answer) => Done { key, about, answer: Ok(answer), wrote: Outcome::Written },
+                Ok(answer) => Done { key, about, answer: Ok(answer), wrote },
                 Err(error) => {
                     if is_race(&error) {
                         tracing::debug!(%key, %error, "reads again what has changed in the meantime");
@@ -214,13 +221,13 @@ impl Driver {
             Ok(Answer::Now(news)) => {
                 self.hear(*news);
                 let mut world = self.shared.world();
-                let known = world.identity(&key);
-                match (&about, known) {
-                    (Some((uid, _)), Some((known, _))) if *uid != known => {}
-                    (Some((_, before)), Some((_, after))) if wrote == Outcome::Written && *before == after => {
-                        world.settle(key.clone(), after);
-                    }
-                    _ => {}
+                // A report that changed nothing would be sent for ever.
+                if let Some((_, version)) = about
+                    && wrote == Outcome::Reported
+                    && world.identity(&key).is_some_and(|(_, now)| now == version)
+                {
+                    tracing::warn!(%key, "the API server keeps nothing of what the kubelet stub reports");
+                    world.settle(key.clone(), version);
                 }
             }
             Ok(Answer::Gone) => {
@@ -231,7 +238,7 @@ impl Driver {
             Err(error) => tracing::debug!(%key, %error, "the API server cannot be read"),
         }
         match wrote {
-            Outcome::Written => {
+            Outcome::Reported | Outcome::Written => {
                 self.failures.remove(&key);
             }
             Outcome::Refused => {

@@ -278,3 +278,6 @@ fn restart_policy(pod: &Pod) -> &str {
 fn uid(pod: &Pod) -> String {
     pod.metadata.uid.clone().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

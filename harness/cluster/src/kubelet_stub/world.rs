@@ -203,7 +203,7 @@ impl World {
             Key::Pod(name) => self.pods.bury(name, uid),
             Key::Claim(name) => self.claims.bury(name, uid),
             Key::Volume(name) => self.volumes.bury(name, uid),
-        }
+        };
         self.forget_dead_pods();
     }
 
@@ -402,3 +402,6 @@ fn uid_of(pod: &Pod) -> String {
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).expect("a whole second of a valid time is valid")
 }
+
+#[cfg(test)]
+mod tests;
