@@ -34,15 +34,20 @@ pub struct Launch {
     pub access: Access,
 }
 
+/// Takes secrets out of a line.
+pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
+/// Hears a line.
+pub type OnLine = Arc<dyn Fn(&Line) + Send + Sync>;
+
 /// Who hears of a process. Calls come from the harness's tasks and must not block.
 #[derive(Clone, Default)]
 pub struct Observer {
     /// Hears of the start and the end.
     pub events: Option<UnboundedSender<Event>>,
     /// Takes secrets out of a line before anything else sees or stores it.
-    pub redact: Option<Arc<dyn Fn(&str) -> String + Send + Sync>>,
+    pub redact: Option<Redact>,
     /// Hears each (redacted) line of output.
-    pub line: Option<Arc<dyn Fn(&Line) + Send + Sync>>,
+    pub line: Option<OnLine>,
 }
 
 // === impl Observer ===

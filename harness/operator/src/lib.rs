@@ -28,11 +28,11 @@ mod shim;
 mod signals;
 mod wire;
 
-pub use bind::Bind;
+pub use bind::{Bind, stop_listening};
 pub use error::Error;
 pub use intercept::intercept;
 pub use isolation::{Isolation, Network, probe};
-pub use launch::{Access, Launch, Observer};
+pub use launch::{Access, Launch, Observer, OnLine, Redact};
 pub use nix::sys::signal::Signal;
 pub use output::{Line, Stream};
 pub use process::{Event, Exit, Process};

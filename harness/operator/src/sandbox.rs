@@ -14,6 +14,10 @@ use std::{io, time::Duration};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a connection inside may take.
 const DIAL_PATIENCE: Duration = Duration::from_secs(2);
+/// A listener lives on for as long as a process that was forked while it was open has not called `exec`: at most as many
+/// attempts, with this pause.
+const REBIND_TRIES: u32 = 50;
+const REBIND_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a sandbox is to be.
 #[derive(Clone, Debug)]
@@ -145,7 +149,16 @@ impl Sandbox {
 impl Bind for Sandbox {
     fn bind(&self) -> io::Result<TcpListener> {
         let first = self.0.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        first.map_or_else(|| self.0.listen(self.0.address), Ok)
+        if let Some(listener) = first {
+            return Ok(listener);
+        }
+        for _ in 0..REBIND_TRIES {
+            match self.0.listen(self.0.address) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(REBIND_PAUSE),
+                other => return other,
+            }
+        }
+        self.0.listen(self.0.address)
     }
 
     fn address(&self) -> SocketAddr {

@@ -78,9 +78,9 @@ fn bind_back(entry: &fs::DirEntry, source: &str, at: &Path) -> io::Result<()> {
         return fs::read_link(source).and_then(|target| std::os::unix::fs::symlink(target, at));
     }
     if kind.is_dir() {
-        fs::create_dir(at)?
+        fs::create_dir(at)?;
     } else {
-        fs::File::create(at).map(drop)?
+        fs::File::create(at)?;
     }
     match mount(Some(source), at, None::<&str>, BIND, None::<&str>) {
         // It may have gone away meanwhile.

@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, PATIENCE};
 use crate::Outcome;
 use rustix::net::sockopt::set_socket_linger;
-use spiritlevel_operator::{Bind, Exit, Sandbox};
+use spiritlevel_operator::{Bind, Exit, Sandbox, stop_listening};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,8 +35,9 @@ pub(crate) async fn connections_are_refused_accepted_and_reset() -> Outcome {
     assert_eq!(lines.next().await?, "error ConnectionReset");
     assert_eq!(process.wait().await, Exit::Code(0));
 
-    drop(listener);
+    stop_listening(&listener)?;
     assert_eq!(fixture.hear(&["call", "1"]).await?, ["error ConnectionRefused"], "between");
+    drop(listener);
     let listener = listen(&fixture.sandbox)?;
     let (_process, mut lines) = fixture.start(&["call", "1"]).await?;
     answer(&listener, "again").await?;

@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, PATIENCE};
 use crate::Outcome;
-use spiritlevel_operator::{Access, Bind, Error, Exit, Isolation, Network, Observer, probe};
+use spiritlevel_operator::{Access, Bind, Error, Exit, Isolation, Network, Observer, probe, stop_listening};
 use std::fs;
 use std::sync::Arc;
 
@@ -114,6 +114,7 @@ pub(crate) async fn the_host_network_works_without_namespaces() -> Outcome {
         let listener = one.sandbox.bind()?;
         assert_eq!(listener.local_addr()?, one.sandbox.address());
         std::net::TcpStream::connect(one.sandbox.address())?;
+        stop_listening(&listener)?;
     }
     assert!(std::net::TcpStream::connect(one.sandbox.address()).is_err(), "nobody listens any more");
     let mut launch = one.launch(&["tell"]);
