@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use kube::{
     Resource, ResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ pub(crate) async fn change<K: Kind>(operator: &Operator, live: &K, mut fields: V
 /// Deletes a child; fails with 404 if there is none.
 pub(crate) async fn delete<K: Kind>(operator: &Operator, name: &str) -> Result<()> {
     let tried = format!("delete {}", called::<K>(name));
-    operator.api::<K>().delete(name, &Default::default()).await.map_err(Error::request(tried))?;
+    operator.api::<K>().delete(name, &DeleteParams::default()).await.map_err(Error::request(tried))?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The command line, and what runs for it.
 
+use std::io::IsTerminal;
+
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,6 +54,7 @@ pub(crate) async fn run(cli: Cli) -> Result<()> {
     }
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "specimens=info,warn".into()),
         )

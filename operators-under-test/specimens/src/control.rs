@@ -82,7 +82,7 @@ impl Control {
     /// Runs until the process ends.
     pub(crate) async fn run<R: Reconcile>(self, reconciler: R) {
         let state = Arc::new(State { operator: self.operator, reconciler, backoff: Backoff::default() });
-        self.controller.run(reconcile, try_again, state).for_each(|_| async {}).await;
+        self.controller.run(reconcile, try_again, state).for_each(|result| async { log(result) }).await;
     }
 }
 
@@ -93,6 +93,13 @@ pub(crate) async fn look<R: Reconcile>(operator: &Operator, name: &str, reconcil
         None => Ok(()),
         Some(sample) if sample.is_being_deleted() => reconciler.clean_up(&sample).await,
         Some(sample) => reconciler.reconcile(&sample).await,
+    }
+}
+
+/// Logs a watch that failed; a failed reconciliation has been logged with its back-off already.
+pub(crate) fn log<A, E: std::error::Error + 'static>(result: Result<A, controller::Error<E, watcher::Error>>) {
+    if let Err(controller::Error::QueueError(error)) = result {
+        tracing::warn!("failed to watch: {error}; will try again");
     }
 }
 

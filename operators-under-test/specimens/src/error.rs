@@ -58,8 +58,11 @@ impl Error {
         }
     }
 
-    /// The whole chain on one line, for the log.
+    /// The whole chain on one line, for the log; of an answer what the API server said.
     pub(crate) fn chain(&self) -> String {
+        if let Self::Request(tried, kube::Error::Api(status)) = self {
+            return format!("{tried}: {} ({} {})", status.message, status.code, status.reason);
+        }
         let mut line = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {

@@ -18,6 +18,7 @@ use kube::{
 use crate::{
     backoff::Backoff,
     child::{self, Owner},
+    control::log,
     error::{Error, Result},
     operator::Operator,
     sample::Sample,
@@ -35,7 +36,7 @@ pub(super) async fn run(operator: Operator) {
     Controller::new(operator.samples(), watcher::Config::default())
         .owns(operator.api::<ConfigMap>(), children)
         .run(reconcile, try_again, Arc::new(N7 { operator, backoff: Backoff::default() }))
-        .for_each(|_| async {})
+        .for_each(|result| async { log(result) })
         .await;
 }
 
