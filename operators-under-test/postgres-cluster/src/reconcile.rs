@@ -30,7 +30,7 @@ const ECHO: Duration = Duration::from_secs(1);
 /// A look without any event, in case one was missed in a way we did not think of.
 const RESYNC: Duration = Duration::from_mins(5);
 /// The same while something is in the way that no watch of ours can see.
-const RESYNC_DEGRADED: Duration = Duration::from_secs(30);
+const RESYNC_DEGRADED: Duration = Duration::from_secs(5);
 
 /// What reconciles share. None of it is progress: killed at any moment, the next process starts with an empty one and
 /// misses nothing.
