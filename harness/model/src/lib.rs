@@ -16,6 +16,7 @@ pub mod load;
 pub mod operation;
 mod period;
 pub mod plan;
+pub mod planning;
 pub mod problem;
 mod request;
 pub mod scenario;

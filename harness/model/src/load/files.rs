@@ -8,9 +8,9 @@ use crate::{
     bindings::{self, Bindings, Unresolved},
     expect::ExpectFile,
     problem::{Path, Problem, Segment},
-    scenario::Scenario,
+    scenario::{Scenario, ScenarioSpec},
     schema,
-    suite::{API_VERSION, Suite},
+    suite::{API_VERSION, Suite, SuiteSpec},
     yaml::Node,
 };
 use serde::de::DeserializeOwned;
@@ -20,6 +20,18 @@ use std::sync::LazyLock;
 static SUITE: LazyLock<Value> = LazyLock::new(|| schema::of::<Suite>("suite"));
 static SCENARIO: LazyLock<Value> = LazyLock::new(|| schema::of::<Scenario>("scenario"));
 static EXPECT: LazyLock<Value> = LazyLock::new(|| schema::of::<ExpectFile>("expect"));
+
+/// The schema of a suite's `spec`.
+pub(crate) fn suite_spec() -> &'static Value {
+    static SPEC: LazyLock<Value> = LazyLock::new(|| schema::of::<SuiteSpec>("suite spec"));
+    &SPEC
+}
+
+/// The schema of a scenario's `spec`.
+pub(crate) fn scenario_spec() -> &'static Value {
+    static SPEC: LazyLock<Value> = LazyLock::new(|| schema::of::<ScenarioSpec>("scenario spec"));
+    &SPEC
+}
 
 /// Reads a `spiritlevel.yaml`.
 pub fn load_suite(file: &str, text: &str) -> Loaded<Suite> {

@@ -5,6 +5,7 @@ mod files;
 mod loaded;
 mod manifests;
 
+pub(crate) use files::{decode, scenario_spec, suite_spec};
 pub use files::{load_expect, load_scenario, load_suite};
 pub use loaded::{Loaded, Source};
 pub use manifests::{manifest_nodes, parse_manifests};
