@@ -99,7 +99,10 @@ fn init_containers_have_completed_and_sidecars_run() {
         {"name": "prepare", "image": "example/prepare"},
         {"name": "proxy", "image": "example/proxy", "restartPolicy": "Always"},
     ]);
-    Case::new(pod).after(200).check_field("initContainerStatuses", expect!["prepare exited 0 ready restarts 0, proxy running ready restarts 0"]);
+    Case::new(pod).after(200).check_field(
+        "initContainerStatuses",
+        expect!["prepare exited 0 ready restarts 0, proxy running ready restarts 0"],
+    );
 }
 
 #[test]
@@ -122,10 +125,9 @@ fn the_generation_is_reported() {
 
 #[test]
 fn a_new_image_restarts_the_container() {
-    running().with("/spec/containers/0/image", json!("example/main:2")).check_field(
-        "containerStatuses",
-        expect!["main running ready restarts 1 last exited 0"],
-    );
+    running()
+        .with("/spec/containers/0/image", json!("example/main:2"))
+        .check_field("containerStatuses", expect!["main running ready restarts 1 last exited 0"]);
 }
 
 #[test]
@@ -135,7 +137,10 @@ fn a_closed_readiness_gate_keeps_ready_false() {
     let closed = Case::new(pod).after(200);
     closed.check_field("conditions", expect![[r#"PodReadyToStartContainers=True, Initialized=True, Ready=False ReadinessGatesNotMet ([corresponding condition of pod readiness gate "example.com/served" does not exist.]), ContainersReady=True"#]]);
     let mut open = closed.applied();
-    open.pod["status"]["conditions"].as_array_mut().expect("it is a list").push(json!({"type": "example.com/served", "status": "True"}));
+    open.pod["status"]["conditions"]
+        .as_array_mut()
+        .expect("it is a list")
+        .push(json!({"type": "example.com/served", "status": "True"}));
     open.check(expect![[r#"
         status (to change its state)
           conditions: Ready=True -reason -message"#]]);
@@ -189,9 +194,8 @@ fn states_of_a_running_pod() {
 
 #[test]
 fn exit_codes_mean_what_the_restart_policy_makes_of_them() {
-    let exits = |policy: &str, code| {
-        running().with("/spec/restartPolicy", json!(policy)).state(PodState::Exited { code })
-    };
+    let exits =
+        |policy: &str, code| running().with("/spec/restartPolicy", json!(policy)).state(PodState::Exited { code });
     exits("Never", 0).check_field("phase", expect![[r#""Succeeded""#]]);
     exits("Never", 2).check_field("phase", expect![[r#""Failed""#]]);
     exits("OnFailure", 0).check_field("phase", expect![[r#""Succeeded""#]]);
@@ -231,7 +235,9 @@ fn only_jobs_complete_unless_a_rule_says_so() {
     let case = running().with("/spec/restartPolicy", json!("Never")).after(60_000);
     case.check(expect!["rest"]);
     case.clone().with("/metadata/ownerReferences", owner("ReplicaSet")).check(expect!["rest"]);
-    case.clone().with("/metadata/ownerReferences", owner("PyTorchJob")).check_field("phase", expect![[r#""Succeeded""#]]);
+    case.clone()
+        .with("/metadata/ownerReferences", owner("PyTorchJob"))
+        .check_field("phase", expect![[r#""Succeeded""#]]);
     let mut rule = case;
     let completes = Completion { complete_after: Duration::from_secs(5), exit_code: 1 };
     rule.rules.matches = vec![PodMatch { completes: Some(completes), ..PodMatch::default() }];

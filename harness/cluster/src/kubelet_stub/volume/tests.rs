@@ -35,8 +35,20 @@ fn a_volume_is_made_when_the_binder_asks_for_it() {
     check_claim(pending(), Some("Immediate"), None, expect!["await: waits for the persistentvolume-binder"]);
     let mut asked = pending();
     asked["metadata"]["annotations"]["volume.kubernetes.io/storage-provisioner"] = json!("spiritlevel.dev/stub");
-    check_claim(asked.clone(), Some("Immediate"), None, expect![[r#"create {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"annotations":{"pv.kubernetes.io/provisioned-by":"spiritlevel.dev/stub"},"name":"pvc-uid-1"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","name":"data","namespace":"ns","resourceVersion":"5","uid":"uid-1"},"csi":{"driver":"stub.spiritlevel.dev","volumeHandle":"pvc-uid-1"},"persistentVolumeReclaimPolicy":"Delete","storageClassName":"standard"}}"#]]);
-    check_claim(asked.clone(), Some("Immediate"), Some(volume("Pending", "1Gi")), expect!["await: waits for the persistentvolume-binder"]);
+    check_claim(
+        asked.clone(),
+        Some("Immediate"),
+        None,
+        expect![[
+            r#"create {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"annotations":{"pv.kubernetes.io/provisioned-by":"spiritlevel.dev/stub"},"name":"pvc-uid-1"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","name":"data","namespace":"ns","resourceVersion":"5","uid":"uid-1"},"csi":{"driver":"stub.spiritlevel.dev","volumeHandle":"pvc-uid-1"},"persistentVolumeReclaimPolicy":"Delete","storageClassName":"standard"}}"#
+        ]],
+    );
+    check_claim(
+        asked.clone(),
+        Some("Immediate"),
+        Some(volume("Pending", "1Gi")),
+        expect!["await: waits for the persistentvolume-binder"],
+    );
     check_claim(asked, None, None, expect!["rest"]);
     check_claim(pending(), Some("WaitForFirstConsumer"), None, expect!["rest"]);
 }
@@ -45,12 +57,32 @@ fn a_volume_is_made_when_the_binder_asks_for_it() {
 fn a_claim_grows_in_three_writes() {
     let now = bound("2Gi", "1Gi");
     check_claim(bound("1024Mi", "1Gi"), None, Some(volume("Bound", "1Gi")), expect!["rest"]);
-    check_claim(now.clone(), None, Some(volume("Bound", "1Gi")), expect![[r#"claim status {"metadata":{"resourceVersion":"5"},"status":{"allocatedResources":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":"ControllerResizeInProgress"},"conditions":[{"type":"Resizing","status":"True","lastTransitionTime":"2026-11-30T18:00:00Z"}]}}"#]]);
+    check_claim(
+        now.clone(),
+        None,
+        Some(volume("Bound", "1Gi")),
+        expect![[
+            r#"claim status {"metadata":{"resourceVersion":"5"},"status":{"allocatedResources":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":"ControllerResizeInProgress"},"conditions":[{"type":"Resizing","status":"True","lastTransitionTime":"2026-11-30T18:00:00Z"}]}}"#
+        ]],
+    );
     let mut resizing = now;
     resizing["status"]["allocatedResources"] = json!({"storage": "2Gi"});
-    resizing["status"]["conditions"] = json!([{"type": "Resizing", "status": "True"}, {"type": "example.com/mine", "status": "True"}]);
-    check_claim(resizing.clone(), None, Some(volume("Bound", "1Gi")), expect![[r#"volume pvc-uid-1 {"metadata":{"resourceVersion":"6"},"spec":{"capacity":{"storage":"2Gi"}}}"#]]);
-    check_claim(resizing, None, Some(volume("Bound", "2Gi")), expect![[r#"claim status {"metadata":{"resourceVersion":"5"},"status":{"capacity":{"storage":"2Gi"},"allocatedResources":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":null},"conditions":[{"status":"True","type":"example.com/mine"}]}}"#]]);
+    resizing["status"]["conditions"] =
+        json!([{"type": "Resizing", "status": "True"}, {"type": "example.com/mine", "status": "True"}]);
+    check_claim(
+        resizing.clone(),
+        None,
+        Some(volume("Bound", "1Gi")),
+        expect![[r#"volume pvc-uid-1 {"metadata":{"resourceVersion":"6"},"spec":{"capacity":{"storage":"2Gi"}}}"#]],
+    );
+    check_claim(
+        resizing,
+        None,
+        Some(volume("Bound", "2Gi")),
+        expect![[
+            r#"claim status {"metadata":{"resourceVersion":"5"},"status":{"capacity":{"storage":"2Gi"},"allocatedResources":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":null},"conditions":[{"status":"True","type":"example.com/mine"}]}}"#
+        ]],
+    );
 }
 
 #[test]
