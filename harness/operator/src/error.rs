@@ -134,6 +134,22 @@ pub enum Error {
         /// The program that was expected.
         path: PathBuf,
     },
+    /// A module version that means another thing tomorrow, or that no path can be made of.
+    #[error("build {module}: name an exact version, such as v1.2.3, and a package inside the module")]
+    InexactVersion {
+        /// `module@version`.
+        module: String,
+    },
+    /// A Go module cannot be downloaded.
+    #[error("download the Go module {module}: {hint}; go said:\n{said}")]
+    Module {
+        /// `module@version`.
+        module: String,
+        /// What to look at.
+        hint: &'static str,
+        /// What the Go tool said.
+        said: String,
+    },
     /// `go mod download` said something else than where the module is.
     #[error("download the Go module {module}: unexpected answer of `go mod download -json`")]
     ModuleAnswer {

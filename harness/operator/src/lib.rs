@@ -16,6 +16,7 @@
 //! start has a `__launch` of its own. `__exec` replaces `pre_exec`, which is unsafe.
 
 mod bind;
+mod build;
 mod error;
 mod intercept;
 mod isolation;
@@ -29,6 +30,7 @@ mod signals;
 mod wire;
 
 pub use bind::{Bind, stop_listening};
+pub use build::{BuildSpec, CommandBuild, GoModule, Progress, build, cache_dir, module_dir};
 pub use error::Error;
 pub use intercept::intercept;
 pub use isolation::{Isolation, Network, probe};

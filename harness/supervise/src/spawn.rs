@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::{env, fs};
@@ -23,6 +24,7 @@ pub struct Spawn {
     clear: bool,
     dir: Option<PathBuf>,
     log: Option<PathBuf>,
+    output: Option<OwnedFd>,
 }
 
 // === impl Spawn ===
@@ -34,7 +36,7 @@ impl Spawn {
         let relative = Path::new(given).is_relative() && Path::new(given).components().count() > 1;
         let program =
             if relative { env::current_dir().unwrap_or_default().join(given).into() } else { given.to_owned() };
-        Self { program, args: Vec::new(), env: Vec::new(), clear: false, dir: None, log: None }
+        Self { program, args: Vec::new(), env: Vec::new(), clear: false, dir: None, log: None, output: None }
     }
 
     /// One more argument.
@@ -79,16 +81,26 @@ impl Spawn {
         self
     }
 
+    /// Where stdout and stderr go instead, such as the writing end of a pipe.
+    pub fn output(mut self, to: impl Into<OwnedFd>) -> Self {
+        self.output = Some(to.into());
+        self
+    }
+
     /// Starts the program, in a process group of its own, and returns when the program has been executed or refused,
     /// which takes a few milliseconds. Must be called within a tokio runtime.
-    pub fn spawn(self) -> Result<Child, Error> {
+    pub fn spawn(mut self) -> Result<Child, Error> {
         let program = self.program.to_string_lossy().into_owned();
         let start = |source| Error::Start { program: program.clone(), source };
         if let Some(dir) = self.dir.as_ref().filter(|dir| !dir.is_dir()) {
             return Err(Error::Directory { program, dir: dir.clone() });
         }
         let executable = executable()?;
-        let stderr = self.log.as_deref().map_or_else(|| Ok(Stdio::null()), |path| open(path).map(Stdio::from))?;
+        let stderr = match (self.output.take(), &self.log) {
+            (Some(output), _) => output.into(),
+            (None, Some(log)) => open(log)?.into(),
+            (None, None) => Stdio::null(),
+        };
         let (lifeline, stdin) = Lifeline::new().map_err(start)?;
         let (report, stdout) = io::pipe().map_err(start)?;
 

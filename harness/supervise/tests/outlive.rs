@@ -2,7 +2,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spiritlevel_supervise::{Error, Spawn};
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, future::Future, path::PathBuf};
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         trial("stop_kills_who_does_not_listen", stop_kills_who_does_not_listen),
         trial("refusals_are_errors", refusals_are_errors),
         trial("environment_folder_and_log", environment_folder_and_log),
+        trial("output_goes_where_it_is_told", output_goes_where_it_is_told),
         trial("own_process_group", own_process_group),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -147,6 +148,15 @@ async fn environment_folder_and_log() -> Outcome {
         assert_eq!(child.log_tail(4), told);
     }
     assert_eq!(fs::read_to_string(&log)?.lines().count(), 8, "both runs are in the log");
+    Ok(())
+}
+
+async fn output_goes_where_it_is_told() -> Outcome {
+    let (mut reader, writer) = std::io::pipe()?;
+    let mut child = Spawn::new("sh").args(["-c", "echo one; echo two >&2"]).output(writer).spawn()?;
+    let mut said = String::new();
+    reader.read_to_string(&mut said)?;
+    assert_eq!((said.as_str(), child.wait().await?.code()), ("one\ntwo\n", Some(0)));
     Ok(())
 }
 
