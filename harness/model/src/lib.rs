@@ -2,10 +2,12 @@
 //!
 //! Pure: no clock, no IO, no randomness. Everything here can be written down and read back.
 
+pub mod assertion;
 pub mod attribution;
 pub mod bindings;
 pub mod cel;
 pub mod expect;
+pub mod expectation;
 pub mod fault;
 pub mod finding;
 pub mod history;
@@ -18,6 +20,7 @@ mod period;
 pub mod plan;
 pub mod planning;
 pub mod problem;
+pub mod readiness;
 mod request;
 pub mod scenario;
 pub mod schema;

@@ -246,7 +246,7 @@ pub enum FrameType {
 }
 
 /// Whether a glob (`*`, `?`) covers the whole text.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+pub fn glob(pattern: &str, text: &str) -> bool {
     if !pattern.contains(['*', '?', '[', '{']) {
         return pattern == text;
     }

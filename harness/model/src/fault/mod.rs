@@ -9,7 +9,7 @@ mod tests;
 
 pub use action::{Action, CloseWatch, DisconnectAs, Signal, PartitionAs, Then, Until};
 pub use legality::Legality;
-pub use matching::{Bodies, Exchange, Frame, FrameType, Match, OneOrMany, Scope, Stream};
+pub use matching::{Bodies, Exchange, Frame, FrameType, Match, OneOrMany, Scope, Stream, glob};
 pub use rules::{FrameFate, Firing, RuleEvent, RuleSet};
 
 use crate::Period;

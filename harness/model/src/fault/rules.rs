@@ -155,6 +155,13 @@ impl RuleSet {
         std::mem::take(&mut rule.streams).into_iter().map(|s| (s, how)).collect()
     }
 
+    /// The fault fires no more, and what it did stays as it is.
+    pub fn disarm(&mut self, name: &str) {
+        if let Some(rule) = self.rule(name) {
+            rule.armed = false;
+        }
+    }
+
     /// Whether the fault is armed.
     pub fn is_armed(&self, name: &str) -> bool {
         self.rules.iter().any(|r| r.fault.name == name && r.armed)
