@@ -1,7 +1,7 @@
 //! One child process of the control plane: started, watched until it is ready, stopped.
 
 use std::{
-    fmt,
+    fmt, fs,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -151,6 +151,8 @@ impl Process {
             return Error::DiskFull { path };
         }
         if tail.contains("address already in use") {
+            // The next attempt appends to the same file, and must not be judged by these lines.
+            let _ = self.child.log().map(fs::remove_file);
             return Error::PortTaken { component: self.component, attempts: 1 };
         }
         Error::Ended(exit)

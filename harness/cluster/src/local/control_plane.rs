@@ -31,6 +31,8 @@ use crate::{
 const API_SERVICE_IP: &str = "10.0.0.1";
 /// Long enough for a clean end, short enough not to matter: nothing that they would still write is kept.
 const GRACE: Duration = Duration::from_secs(3);
+/// They hold no state, and what they were writing they will write again.
+const CONTROLLERS_GRACE: Duration = Duration::from_millis(200);
 
 /// How long each phase of the start took; a phase that has not happened yet is zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -146,6 +148,12 @@ impl LocalCluster {
     async fn launch_controllers(&self, via: &Endpoint) -> Result<(), Error> {
         let started = Instant::now();
         let mut slot = self.controller_manager.lock().await;
+        if self.api_server.lock().await.is_none() {
+            return Err(Error::Stopped);
+        }
+        if let Some(mut running) = slot.take() {
+            running.stop(CONTROLLERS_GRACE).await?;
+        }
         let token = self.tokens.get(Identity::ControllerManager);
         self.directory.write(KUBECONFIG, &kubeconfig::render(via, token, "default"))?;
         self.run_controllers(&mut slot).await?;
@@ -156,12 +164,17 @@ impl LocalCluster {
     async fn relaunch_controllers(&self) -> Result<(), Error> {
         let mut slot = self.controller_manager.lock().await;
         let Some(mut running) = slot.take() else { return Err(Error::NoControllers) };
-        // It holds no state, and what it was writing it will write again.
-        running.stop(Duration::from_millis(200)).await?;
+        running.stop(CONTROLLERS_GRACE).await?;
         self.run_controllers(&mut slot).await
     }
 
     async fn run_controllers(&self, slot: &mut Option<Process>) -> Result<(), Error> {
+        let process = self.ready_controllers().await.map_err(|error| self.root_cause(error))?;
+        *slot = Some(process);
+        Ok(())
+    }
+
+    async fn ready_controllers(&self) -> Result<Process, Error> {
         let deadline = Deadline::after(self.start_timeout);
         let mut process = controller_manager::start(&self.controllers, deadline).await?;
         let client = self.client(Identity::Harness)?;
@@ -169,12 +182,17 @@ impl LocalCluster {
         // Admission lets no pod in before the account is there.
         let what = "the ServiceAccount default/default";
         process.ready(what, Duration::from_millis(25), deadline, || default_exists(&accounts)).await?;
-        *slot = Some(process);
-        Ok(())
+        Ok(process)
+    }
+
+    /// A process that ended explains whatever failed because of it.
+    fn root_cause(&self, error: Error) -> Error {
+        self.alive().map_or(error, Error::Ended)
     }
 
     async fn prove(&self, kinds: &[Kind]) -> Result<CollectionProof, Error> {
-        let proof = canary::prove(&self.client(Identity::Harness)?, kinds, self.start_timeout).await?;
+        let proof = canary::prove(&self.client(Identity::Harness)?, kinds, self.start_timeout).await;
+        let proof = proof.map_err(|error| self.root_cause(error))?;
         self.note(|times| times.collection = proof.took);
         Ok(proof)
     }
@@ -216,7 +234,9 @@ impl Cluster for LocalCluster {
 
     fn prove_namespace_deletion<'a>(&'a self, proof: &'a CollectionProof) -> BoxFuture<'a, Result<Duration, Error>> {
         Box::pin(async {
-            canary::prove_namespace_deletion(&self.client(Identity::Harness)?, proof, self.start_timeout).await
+            let client = self.client(Identity::Harness)?;
+            let gone = canary::prove_namespace_deletion(&client, proof, self.start_timeout).await;
+            gone.map_err(|error| self.root_cause(error))
         })
     }
 
