@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
     shortname = "pg",
     namespaced,
     status = "PostgresClusterStatus",
+    // For `kubectl scale`, and for the disruption controller, which asks the owner how many pods there should be.
+    scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas"),
     derive = "PartialEq",
     doc = "A PostgreSQL cluster: one primary, any number of replicas, a volume each.",
     printcolumn = r#"{"name":"Phase", "type":"string", "jsonPath":".status.phase"}"#,
