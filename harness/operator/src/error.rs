@@ -10,11 +10,11 @@ pub enum Error {
     #[error(transparent)]
     Supervise(#[from] spiritlevel_supervise::Error),
     /// This machine does not allow the sandbox.
-    #[error("isolate the operator: {step}: {why}")]
+    #[error("isolate the operator: {step}{}", reason(why))]
     Isolate {
         /// The refused step.
         step: String,
-        /// What stands behind it, with a remedy.
+        /// What stands behind it, with a remedy; may be empty.
         why: String,
         /// The operating system's answer.
         #[source]
@@ -166,6 +166,10 @@ pub enum Error {
 impl Error {
     pub(crate) fn isolate(refusal: Refusal) -> Self {
         let source = refusal.source();
-        Self::Isolate { step: refusal.step, why: refusal.why.unwrap_or_else(|| "not permitted here".into()), source }
+        Self::Isolate { step: refusal.step, why: refusal.why.unwrap_or_default(), source }
     }
+}
+
+fn reason(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(" ({why})") }
 }

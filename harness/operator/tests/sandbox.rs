@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     if let Some((first, rest)) = args.split_first() {
         match &first[..] {
             "__operator" => return operator::main(rest),
+            "__probe" => return on_runtime(trials::tell_probe()),
             "__harness" => return on_runtime(trials::doomed_harness(rest)),
             _ => {}
         }

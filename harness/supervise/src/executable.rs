@@ -24,7 +24,8 @@ pub fn intercept() -> Option<ExitCode> {
 /// beside this program, one folder up (tests run from `target/debug/deps`) or on PATH.
 pub fn executable() -> Result<PathBuf, Error> {
     if let Some(set) = env::var_os("SPIRITLEVEL_BIN").filter(|set| !set.is_empty()) {
-        return Ok(set.into());
+        // The child's working directory is another.
+        return Ok(std::path::absolute(&set).unwrap_or(set.into()));
     }
     let this = env::current_exe().unwrap_or_default();
     if INTERCEPTS.load(Ordering::Relaxed) {

@@ -47,13 +47,12 @@ pub async fn module_dir(module: &str, version: &str, progress: Progress<'_>) -> 
     }
     let scratch = scratch()?;
     let run = Run::new(["go", "mod", "download", "-json", &module], scratch.path()).env("GOWORK", "off");
-    let done = run
-        .run(&|line: &str| {
-            if line.starts_with("go: ") {
-                progress(line)
-            }
-        })
-        .await?;
+    let hear = |line: &str| {
+        if line.starts_with("go: ") {
+            progress(line);
+        }
+    };
+    let done = run.run(&hear).await?;
     let text = done.output.join("\n");
     let download: Download = match json(&done.output) {
         Some(found) => {

@@ -1,6 +1,7 @@
 //! What a sandbox promises.
 
 mod fixture;
+mod forbidden;
 mod lifetime;
 mod network;
 mod signals;
@@ -10,6 +11,7 @@ use crate::{Outcome, trial};
 use libtest_mimic::Trial;
 use std::{env, process::Command};
 
+pub(crate) use forbidden::tell_probe;
 pub(crate) use lifetime::doomed_harness;
 
 /// Set when the trials run again as an ordinary user.
@@ -25,6 +27,7 @@ pub(crate) fn all() -> Vec<Trial> {
         trial("the_host_network_works_without_namespaces", surroundings::the_host_network_works_without_namespaces),
         trial("the_host_network_keeps_in_cluster_access", surroundings::the_host_network_keeps_in_cluster_access),
         trial("this_machine_isolates", surroundings::this_machine_isolates),
+        trial("where_it_is_forbidden_the_reason_is_told", forbidden::the_reason_is_told),
         trial("connections_are_refused_accepted_and_reset", network::connections_are_refused_accepted_and_reset),
         trial("the_listener_stays_across_restarts", network::the_listener_stays_across_restarts),
         trial("two_sandboxes_share_a_port", network::two_sandboxes_share_a_port),
