@@ -5,9 +5,11 @@ mod n3;
 mod n7;
 mod s01;
 mod s02;
+mod s03;
 mod s07;
 mod s10;
 mod s14;
+mod s16;
 mod s17;
 mod s20;
 mod s21;
@@ -33,12 +35,16 @@ pub(crate) enum Pattern {
     S01,
     /// Clean-up only in the handler of the DELETED event.
     S02,
+    /// An illegal ownerReference.
+    S03,
     /// A deterministic name, and "already exists" is fatal.
     S07,
     /// Work in two phases, the phase only in memory.
     S10,
     /// A home-made watch loop that ends for good.
     S14,
+    /// A kind of children that is not watched.
+    S16,
     /// A comparison with an object without its defaults.
     S17,
     /// The finalizer goes although a deletion failed.
@@ -66,9 +72,11 @@ impl Pattern {
         match self {
             Self::S01 => s01::run(operator, build).await,
             Self::S02 => s02::run(operator, build).await,
+            Self::S03 => s03::run(operator, build).await,
             Self::S07 => s07::run(operator, build).await,
             Self::S10 => s10::run(operator, build).await,
             Self::S14 => s14::run(operator, build).await,
+            Self::S16 => s16::run(operator, build).await,
             Self::S17 => s17::run(operator, build).await,
             Self::S20 => s20::run(operator, build).await,
             Self::S21 => s21::run(operator, build).await,
