@@ -27,9 +27,9 @@ pub(super) async fn follow<K>(
     K::DynamicType: Default,
 {
     let mut listing = Listing::Continues;
+    let mut failures = 0;
     loop {
         let mut events = pin!(watcher(api.clone(), watcher::Config::default()));
-        let mut failures = 0;
         let mut listed = Vec::new();
         loop {
             let event = tokio::select! {
@@ -48,6 +48,9 @@ pub(super) async fn follow<K>(
                     tracing::debug!(%error, kind = %K::kind(&K::DynamicType::default()), "the watch failed, trying again");
                     failures += 1;
                     tokio::time::sleep(backoff(failures)).await;
+                    if is_refused(&error) {
+                        break;
+                    }
                     continue;
                 }
                 Some(Ok(Event::Init)) => {
@@ -72,7 +75,16 @@ pub(super) async fn follow<K>(
     }
 }
 
+/// Whether the API server refuses to go on from where we are. kube-runtime lists anew when a stream says 410, but asks
+/// for the same version for ever when the answer itself is 410.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(_)))
+}
+
 /// 50 ms, doubling to 1 s: a restarted API server is found again soon.
 pub(super) fn backoff(failures: u32) -> Duration {
     Duration::from_millis(50 << failures.saturating_sub(1).min(5)).min(Duration::from_secs(1))
 }
+
+#[cfg(test)]
+mod tests;

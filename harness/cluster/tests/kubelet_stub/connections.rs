@@ -5,22 +5,21 @@ use kube::api::DeleteParams;
 use spiritlevel_cluster::{Cluster, Endpoint, Identity, connect, kubelet_stub::KubeletStub};
 
 use crate::{
-    ground::{Corner, Outcome, idle},
+    ground::{Corner, DEADLINE, Outcome, idle},
     objects::{is_ready, pod, restarts},
     relay::Relay,
 };
 
+/// A second stub serves the same corner as the shared one, as after a hand-over: which of them wrote is of no account,
+/// except for a kill, which only the second one is told of.
 pub(crate) async fn lost_connections(corner: &Corner<'_>) -> Outcome {
-    // A stub of its own, in a corner of its own; the shared one sees the same objects, so both act, as after a hand-over.
-    let relay = Relay::start(corner.ground.cluster.endpoint().url.trim_start_matches("https://")).await?;
-    let endpoint = Endpoint {
-        url: format!("https://{}", relay.address()),
-        ca_pem: corner.ground.cluster.endpoint().ca_pem.clone(),
-    };
+    let direct = corner.ground.cluster.endpoint();
+    let relay = Relay::start(direct.url.trim_start_matches("https://")).await?;
+    let endpoint = Endpoint { url: format!("https://{}", relay.address()), ca_pem: direct.ca_pem.clone() };
     let stub = KubeletStub::start(connect(&endpoint, corner.ground.cluster.token(Identity::KubeletStub))?).await?;
     corner.create(pod("before", "Always")).await?;
     corner.ready("before").await?;
-    idle(&stub, &corner.namespace).await?;
+    kill(&stub, corner, "before").await?;
 
     relay.cut();
     corner.create(pod("meanwhile", "Always")).await?;
@@ -28,11 +27,28 @@ pub(crate) async fn lost_connections(corner: &Corner<'_>) -> Outcome {
     corner.api::<Pod>().delete("before", &DeleteParams::default()).await?;
     corner.gone::<Pod>("before").await?;
     relay.mend();
-    stub.relist();
-    idle(&stub, &corner.namespace).await?;
+    kill(&stub, corner, "meanwhile").await?;
     assert!(stub.kill_pod(&corner.namespace, "before").is_err(), "it has noticed that the pod is gone");
-    stub.kill_pod(&corner.namespace, "meanwhile")?;
-    corner.wait("meanwhile", |pod: Option<&Pod>| is_ready(pod) && restarts(pod) == 1).await?;
+
+    stub.relist();
+    assert!(!stub.busy(&corner.namespace).is_empty(), "nothing is believed before the new listing");
+    idle(&stub, &corner.namespace).await?;
+    corner.create(pod("after", "Always")).await?;
+    corner.ready("after").await?;
+    kill(&stub, corner, "after").await?;
     stub.stop().await;
     Ok(())
+}
+
+/// Kills a pod as soon as `stub` knows that it runs.
+async fn kill(stub: &KubeletStub, corner: &Corner<'_>, name: &str) -> Outcome {
+    let mut changes = stub.changes();
+    let known = async {
+        while stub.kill_pod(&corner.namespace, name).is_err() {
+            changes.changed().await?;
+        }
+        Ok::<_, tokio::sync::watch::error::RecvError>(())
+    };
+    tokio::time::timeout(DEADLINE, known).await.map_err(|_| format!("the stub never heard of {name}"))??;
+    corner.wait(name, |pod: Option<&Pod>| is_ready(pod) && restarts(pod) == 1).await
 }
