@@ -3,8 +3,8 @@
 //! **Bug.** The ownerReference of the ConfigMap `NAME-settings` has the right uid, but says that its owner is a ConfigMap.
 //! The API server does not look; the garbage collector finds no such owner and collects the ConfigMap at once, the operator
 //! makes it anew, and so on. **Seen in** kubernetes#72192; other illegal owners in crossplane#895 and
-//! contrail-operator PR#277. **Fault.** None. **Right verdict.** Fail `legalOwners`: the ConfigMap, before the collector acts. **Fixed.** The
-//! reference says `Sample`.
+//! contrail-operator PR#277. **Fault.** None. **Right verdict.** Fail `legalOwners`: the ConfigMap, before the collector
+//! acts. **Fixed.** The reference says `Sample`.
 
 use std::time::Duration;
 
