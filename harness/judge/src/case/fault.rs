@@ -1,0 +1,141 @@
+//! The lives of the declared faults.
+
+use spiritlevel_model::{
+    RequestId,
+    fault::{Action, At, Fault, Legality},
+    history::{Event, FaultEvent, Record},
+    plan::Plan,
+    verdict::FaultSummary,
+};
+
+/// A declared fault and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultLife<'a> {
+    /// As declared.
+    pub(crate) declared: &'a Fault,
+    /// When it was armed first.
+    pub(crate) armed: Option<u64>,
+    /// What matched.
+    pub(crate) matched: u64,
+    /// Every time it acted.
+    pub(crate) firings: Vec<Firing>,
+    /// What difference it made: place and words.
+    pub(crate) effects: Vec<(u64, String)>,
+    /// When it was lifted.
+    pub(crate) healed: Option<u64>,
+}
+
+/// One time that a fault acted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Firing {
+    /// Place.
+    pub(crate) seq: u64,
+    /// Time.
+    pub(crate) at_ms: f64,
+    /// On which request, or the one that opened the stream.
+    pub(crate) request: Option<RequestId>,
+    /// The point in the exchange.
+    pub(crate) at: Option<At>,
+    /// When what it held went on.
+    pub(crate) released: Option<u64>,
+}
+
+/// The faults of the plan in their order.
+pub(super) fn read<'a>(plan: &'a Plan, history: &[Record]) -> Vec<FaultLife<'a>> {
+    plan.scenario.faults.iter().map(|declared| life(declared, history)).collect()
+}
+
+fn life<'a>(declared: &'a Fault, history: &[Record]) -> FaultLife<'a> {
+    let mut life = FaultLife { declared, armed: None, matched: 0, firings: Vec::new(), effects: Vec::new(), healed: None };
+    for record in history {
+        let Event::Fault(fault) = &record.event else { continue };
+        if fault.name != declared.name {
+            continue;
+        }
+        match &fault.what {
+            FaultEvent::Armed => life.armed = life.armed.or(Some(record.seq)),
+            FaultEvent::Matched { .. } => life.matched += 1,
+            FaultEvent::Fired { request, at } => {
+                let (seq, at_ms) = (record.seq, record.at_ms);
+                life.firings.push(Firing { seq, at_ms, request: *request, at: *at, released: None });
+            }
+            FaultEvent::Effect { what } => life.effects.push((record.seq, what.clone())),
+            FaultEvent::Released { request, .. } => {
+                let of = |f: &&mut Firing| f.released.is_none() && (request.is_none() || f.request == *request);
+                if let Some(firing) = life.firings.iter_mut().find(of) {
+                    firing.released = Some(record.seq);
+                }
+            }
+            FaultEvent::Healed => life.healed = Some(record.seq),
+        }
+    }
+    if life.effects.is_empty() {
+        life.effects.extend(overtaken(&life, history));
+    }
+    life
+}
+
+/// The effect of a delay or hold: something of the operator, or an object version, fell inside.
+fn overtaken(life: &FaultLife<'_>, history: &[Record]) -> Option<(u64, String)> {
+    if !matches!(life.declared.action, Action::Delay { .. } | Action::Hold { .. } | Action::DelayEvents { .. }) {
+        return None;
+    }
+    life.firings.iter().find_map(|firing| {
+        let until = firing.released.or(life.healed).unwrap_or(u64::MAX);
+        let inside = history.iter().filter(|r| r.seq > firing.seq && r.seq < until);
+        inside.clone().find_map(|r| {
+            let what = match &r.event {
+                Event::Request(x) if x.actor.is_operator() && Some(x.id) != firing.request => {
+                    format!("request {} ({}) came meanwhile", x.id, x.info)
+                }
+                Event::Version(v) => {
+                    let name = v.object["metadata"]["name"].as_str().unwrap_or_default();
+                    format!("{} {name} changed meanwhile", v.resource)
+                }
+                _ => return None,
+            };
+            Some((r.seq, what))
+        })
+    })
+}
+
+// === impl FaultLife ===
+
+impl FaultLife<'_> {
+    /// How legal it is.
+    pub(crate) fn legality(&self) -> Legality {
+        self.declared.legality()
+    }
+
+    /// A name for a moment, without any effect.
+    pub(crate) fn is_mark(&self) -> bool {
+        matches!(self.declared.action, Action::Mark {})
+    }
+
+    /// Whether it acts on the process or on the whole way to the API server, not on one exchange.
+    pub(crate) fn is_ambient(&self) -> bool {
+        matches!(self.declared.action, Action::Crash { .. } | Action::Pause { .. } | Action::Partition { .. })
+    }
+
+    /// Whether violations under it fail the run.
+    pub(crate) fn gates(&self, plan: &Plan) -> bool {
+        let legality = self.legality();
+        let gated = plan.scenario.gate.as_ref().map_or(legality != Legality::Never, |gate| gate.contains(&legality));
+        self.declared.gate.unwrap_or(gated)
+    }
+
+    /// Its line in the verdict.
+    pub(crate) fn summary(&self) -> FaultSummary {
+        FaultSummary {
+            name: self.declared.name.clone(),
+            action: self.declared.action.name().into(),
+            legality: self.legality(),
+            armed: self.armed.is_some(),
+            matched: self.matched,
+            fired: self.firings.len() as u64,
+            effect: self.effects.first().map(|(_, what)| what.clone()),
+            first_request: self.firings.first().and_then(|f| f.request),
+            first_at_ms: self.firings.first().map(|f| f.at_ms),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The operator's watch streams and what came through them.
+
+use spiritlevel_model::{
+    Actor, ResourceKey, Revision, StreamId, Uid,
+    history::{Event, Fate, Record},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All streams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams<'a> {
+    all: BTreeMap<StreamId, Stream<'a>>,
+    delivered: BTreeMap<Uid, Vec<Delivery>>,
+}
+
+/// One stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream<'a> {
+    /// Who watches.
+    pub(crate) actor: &'a Actor,
+    /// What and where.
+    pub(crate) scope: WatchScope,
+    /// Place of its beginning.
+    pub(crate) opened: u64,
+    /// Place, time and cause of its end.
+    pub(crate) closed: Option<(u64, f64, Option<&'a str>)>,
+}
+
+/// An event that reached the operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Delivery {
+    /// Place.
+    pub(crate) seq: u64,
+    /// Time.
+    pub(crate) at_ms: f64,
+    /// Of which version.
+    pub(crate) revision: Option<Revision>,
+    /// To whom.
+    pub(crate) actor: Actor,
+}
+
+/// What is watched: resource, and namespace unless all.
+pub(crate) type WatchScope = (ResourceKey, Option<String>);
+
+// === impl Streams ===
+
+impl<'a> Streams<'a> {
+    pub(super) fn read(history: &'a [Record]) -> Self {
+        let mut streams = Self::default();
+        for record in history {
+            match &record.event {
+                Event::StreamOpened(o) => {
+                    let scope = (o.resource.clone(), o.namespace.clone());
+                    let stream = Stream { actor: &o.actor, scope, opened: record.seq, closed: None };
+                    streams.all.insert(o.stream, stream);
+                }
+                Event::StreamClosed(c) => {
+                    if let Some(stream) = streams.all.get_mut(&c.stream) {
+                        stream.closed = Some((record.seq, record.at_ms, c.fault.as_deref()));
+                    }
+                }
+                Event::Frame(f) if f.fate == Fate::Delivered => {
+                    let stream = streams.all.get(&f.stream).filter(|s| s.actor.is_operator());
+                    if let (Some(uid), Some(stream)) = (&f.uid, stream) {
+                        let (seq, at_ms, actor) = (record.seq, record.at_ms, stream.actor.clone());
+                        let delivery = Delivery { seq, at_ms, revision: f.revision, actor };
+                        streams.delivered.entry(uid.clone()).or_default().push(delivery);
+                    }
+                }
+                _ => {}
+            }
+        }
+        streams
+    }
+
+    /// The operator's streams.
+    pub(crate) fn of_operator(&self) -> impl Iterator<Item = &Stream<'a>> {
+        self.all.values().filter(|s| s.actor.is_operator())
+    }
+
+    /// What any replica watches just before `seq`.
+    pub(crate) fn open_at(&self, seq: u64) -> BTreeSet<WatchScope> {
+        let open = |s: &&Stream<'_>| s.opened < seq && s.closed.is_none_or(|(closed, ..)| closed >= seq);
+        self.of_operator().filter(open).map(|s| s.scope.clone()).collect()
+    }
+
+    /// The delivery of an object's version, or of a later one.
+    pub(crate) fn delivery(&self, uid: &Uid, revision: Revision, before: u64) -> Option<&Delivery> {
+        let fits = |d: &&Delivery| d.seq < before && d.revision.is_some_and(|r| r >= revision);
+        self.delivered.get(uid)?.iter().find(fits)
+    }
+}
