@@ -31,14 +31,16 @@ impl AnswerBody {
         }
         // A Table of one object carries it in its row; a list of several says nothing of one.
         let object = if value["kind"] == "Table" { &value["rows"][0]["object"] } else { &value };
-        let object = object["metadata"].is_object().then(|| AnswerObject {
+        let object = AnswerObject {
             name: object.name().map(Into::into),
             uid: object.uid(),
             revision: object.revision(),
             terminating: object.is_terminating(),
             finalizers: !object.finalizers().is_empty(),
-        });
-        Self { object, ..Self::default() }
+        };
+        // A list, as deletecollection answers, has a revision but is no object.
+        let named = object.name.is_some() || object.uid.is_some();
+        Self { object: named.then_some(object), ..Self::default() }
     }
 }
 
@@ -72,6 +74,8 @@ mod tests {
         let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "message": "old", "code": 410});
         let refused = AnswerBody::read(refused.to_string().as_bytes());
         assert_eq!((refused.reason.as_deref(), refused.message.as_deref(), refused.object), (Some("Expired"), Some("old"), None));
+        let list = json!({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": []});
+        assert_eq!(AnswerBody::read(list.to_string().as_bytes()).object, None);
         assert_eq!(AnswerBody::read(b"k8s\0\x0a"), AnswerBody::default());
     }
 }

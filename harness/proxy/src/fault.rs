@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 /// As long as a load balancer in front of an API server waits before it answers 504 (kube-apiserver's own
 /// `--request-timeout` is 60 s as well).
-const GATEWAY: Duration = Duration::from_mins(1);
+const GATEWAY: Duration = Duration::from_secs(60);
 
 /// How an exchange goes on.
 pub(crate) enum Course {

@@ -39,13 +39,11 @@ pub(crate) fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
 /// Whether the answer is made of Kubernetes objects, or is discovery: then it can be asked for as JSON. Everything else
 /// (`/openapi/v2`, which client-go reads as protobuf only, logs, proxied servers) is left as it is.
 pub(crate) fn speaks_objects(info: &RequestInfo) -> bool {
-    match &info.resource {
-        Some(_) => !is_raw(info),
-        None => {
-            let parts: Vec<&str> = info.path.split('/').filter(|p| !p.is_empty()).collect();
-            matches!(parts.as_slice(), ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _])
-        }
+    if info.resource.is_some() {
+        return !is_raw(info);
     }
+    let parts: Vec<&str> = info.path.split('/').filter(|p| !p.is_empty()).collect();
+    matches!(parts.as_slice(), ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _])
 }
 
 /// Whether the subresource is a stream of bytes.

@@ -80,10 +80,8 @@ impl Listener {
         if how == PartitionAs::Refuse {
             lock(&self.socket).take();
         }
-        if matches!(how, PartitionAs::Refuse | PartitionAs::Reset) {
-            if self.path.reset_connections(Some(fault)) {
-                self.path.tell_partition("open connections were reset");
-            }
+        if matches!(how, PartitionAs::Refuse | PartitionAs::Reset) && self.path.reset_connections(Some(fault)) {
+            self.path.tell_partition("open connections were reset");
         }
     }
 

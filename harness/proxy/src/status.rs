@@ -6,6 +6,10 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use spiritlevel_model::{RequestInfo, Verb};
 
+/// Whom a forged apply conflict names, and over which field: one that every object of a user may have.
+const OTHER: &str = "kubectl-edit";
+const FIELD: &str = ".metadata.labels.app";
+
 /// A refusal to be made.
 pub(crate) struct Refusal<'a> {
     pub(crate) status: u16,
@@ -69,7 +73,10 @@ impl Refusal<'_> {
                 let cause = cause.strip_prefix("Internal error occurred: ").unwrap_or_default();
                 details["causes"] = json!([{ "message": self.message.unwrap_or(cause) }]);
             }
-            "Conflict" if self.apply => {}
+            "Conflict" if self.apply => {
+                let cause = json!({"reason": "FieldManagerConflict", "message": format!("conflict with {OTHER:?}"), "field": FIELD});
+                details["causes"] = json!([cause]);
+            }
             "Conflict" | "AlreadyExists" | "NotFound" | "Forbidden" | "Invalid" | "ServerTimeout" | "MethodNotAllowed" => {
                 if let Some(name) = self.name {
                     details["name"] = name.into();
@@ -95,6 +102,8 @@ impl Refusal<'_> {
         let name = self.name.unwrap_or_default();
         let version = self.info.query.get("resourceVersion").map(String::as_str).filter(|v| !v.is_empty());
         match reason {
+            // An apply conflicts by fields (`…/managedfields/internal/conflict.go`).
+            "Conflict" if self.apply => format!("Apply failed with 1 conflict: conflict with {OTHER:?}: {FIELD}"),
             "Conflict" => format!(
                 "Operation cannot be fulfilled on {resource} {name:?}: the object has been modified; \
                  please apply your changes to the latest version and try again"
@@ -185,5 +194,119 @@ fn usual_reason(status: u16) -> &'static str {
         503 => "ServiceUnavailable",
         504 => "Timeout",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(method: &str, url: &str, status: u16, reason: Option<&str>) -> Value {
+        let info = RequestInfo::classify(method, url);
+        let name = info.name.clone().or((method == "POST").then(|| "x".into()));
+        let user = Some("system:anonymous");
+        Refusal { status, reason, retry_after: None, message: None, info: &info, name: name.as_deref(), user, apply: false }.status()
+    }
+
+    /// The expectations are answers of kube-apiserver v1.36.3 to such requests.
+    #[test]
+    fn refusals_are_word_for_word_those_of_the_api_server() {
+        const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
+        for (method, url, status, reason, message, details) in [
+            ("POST", CONFIGMAPS, 409, Some("AlreadyExists"), r#"configmaps "x" already exists"#, json!({"name": "x", "kind": "configmaps"})),
+            (
+                "PUT",
+                "/api/v1/namespaces/default/configmaps/x",
+                409,
+                None,
+                "Operation cannot be fulfilled on configmaps \"x\": the object has been modified; please apply your changes to the \
+                 latest version and try again",
+                json!({"name": "x", "kind": "configmaps"}),
+            ),
+            (
+                "GET",
+                "/apis/apps/v1/namespaces/default/statefulsets/nope",
+                404,
+                None,
+                r#"statefulsets.apps "nope" not found"#,
+                json!({"name": "nope", "group": "apps", "kind": "statefulsets"}),
+            ),
+            ("GET", CONFIGMAPS, 401, None, "Unauthorized", Value::Null),
+            (
+                "PUT",
+                "/apis/apps/v1/namespaces/default/statefulsets/s/status",
+                403,
+                None,
+                "statefulsets.apps \"s\" is forbidden: User \"system:anonymous\" cannot update resource \"statefulsets/status\" in \
+                 API group \"apps\" in the namespace \"default\"",
+                json!({"name": "s", "group": "apps", "kind": "statefulsets"}),
+            ),
+            (
+                "GET",
+                "/api/v1/nodes",
+                403,
+                None,
+                "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\" in API group \"\" at the cluster scope",
+                json!({"kind": "nodes"}),
+            ),
+            ("GET", "/metrics", 403, None, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#, Value::Null),
+            (
+                "GET",
+                CONFIGMAPS,
+                504,
+                None,
+                "Timeout: request did not complete within requested timeout - context deadline exceeded",
+                Value::Null,
+            ),
+            (
+                "GET",
+                "/api/v1/pods?watch=true&resourceVersion=5",
+                410,
+                None,
+                "too old resource version: 5 (6)",
+                Value::Null,
+            ),
+            (
+                "GET",
+                CONFIGMAPS,
+                429,
+                None,
+                "Too many requests, please try again later.",
+                json!({"retryAfterSeconds": 1}),
+            ),
+            (
+                "GET",
+                CONFIGMAPS,
+                500,
+                None,
+                "Internal error occurred: etcdserver: request timed out",
+                json!({"causes": [{"message": "etcdserver: request timed out"}]}),
+            ),
+        ] {
+            let refusal = refuse(method, url, status, reason);
+            assert_eq!(refusal["message"], message, "{method} {url}");
+            assert_eq!(refusal["details"], details, "{method} {url}");
+            assert_eq!(refusal["code"], status);
+            assert_eq!(refusal["reason"], reason.unwrap_or(usual_reason(status)));
+        }
+    }
+
+    #[test]
+    fn an_apply_conflicts_by_field() {
+        let info = RequestInfo::classify("PATCH", "/api/v1/namespaces/a/configmaps/x");
+        let refusal = Refusal { status: 409, reason: None, retry_after: None, message: None, info: &info, name: Some("x"), user: None, apply: true };
+        let status = refusal.status();
+        assert_eq!(status["message"], r#"Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.app"#);
+        assert_eq!(status["details"]["causes"][0]["reason"], "FieldManagerConflict");
+        assert!(status["details"]["name"].is_null());
+    }
+
+    #[test]
+    fn too_many_requests_say_when_to_come_back() {
+        let info = RequestInfo::classify("GET", "/api/v1/pods");
+        for (given, expected) in [(None, "1"), (Some(7), "7")] {
+            let refusal = Refusal { status: 429, reason: None, retry_after: given, message: None, info: &info, name: None, user: None, apply: false };
+            assert_eq!(refusal.response().headers()["retry-after"], expected);
+        }
     }
 }

@@ -151,7 +151,7 @@ impl Pump {
             if vanishes && !self.queue.is_empty() {
                 self.path.tell_partition("an exchange or event was kept back");
             }
-            let reads = self.closing.is_none() && self.queued < QUEUE;
+            let takes_more = self.closing.is_none() && self.queued < QUEUE;
             tokio::select! {
                 biased;
                 Some(order) = orders.recv() => {
@@ -169,7 +169,7 @@ impl Pump {
                 _ = condition.changed() => {}
                 Some((fault, by)) = releases.next(), if !releases.is_empty() => self.release(&fault, by),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && !ready && !vanishes => {}
-                frame = upstream.frame(), if reads => match frame {
+                frame = upstream.frame(), if takes_more => match frame {
                     Some(Ok(frame)) => {
                         let Ok(bytes) = frame.into_data() else { continue };
                         splitter.push(&bytes);
@@ -312,12 +312,11 @@ impl Pump {
         }
         let (director, fault) = (self.path.director.clone(), fault.to_owned());
         releases.push(Box::pin(async move {
-            let by = match &until {
-                Some(until) => director.released(&fault, until).await,
-                None => {
-                    director.healed(&fault).await;
-                    "heal".into()
-                }
+            let by = if let Some(until) = &until {
+                director.released(&fault, until).await
+            } else {
+                director.healed(&fault).await;
+                "heal".into()
             };
             (fault, by)
         }));

@@ -42,7 +42,7 @@ async fn in_a_black_hole_nothing_moves_and_nothing_ends() {
         let feed = world.server.next_watch().await;
         world.listener.shut(PartitionAs::Blackhole, "f");
         feed.send(event("ADDED", "p", 6).into()).unwrap();
-        world.script.until(r#"fault f Effect"#).await;
+        world.script.until("fault f Effect").await;
         // An open connection and a new one.
         for client in [client.clone(), world.client(version)] {
             let request = client.get(CONFIGMAPS);

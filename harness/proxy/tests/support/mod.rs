@@ -28,10 +28,8 @@ pub const PODS: &str = "/api/v1/namespaces/a/pods";
 
 /// No test waits longer for anything.
 pub async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(20), work).await {
-        Ok(done) => done,
-        Err(_) => panic!("waited in vain for {what}"),
-    }
+    let done = tokio::time::timeout(Duration::from_secs(20), work).await;
+    done.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
 /// Server, proxy, listener and director of one test.

@@ -147,9 +147,9 @@ async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc
     let body = body.to_bytes();
     state.requests.lock().unwrap().push((format!("{} {path}", parts.method), parts.headers, body.clone()));
     if query.contains("watch=true") {
-        let (feed, fed) = mpsc::unbounded_channel::<Bytes>();
+        let (feed, source) = mpsc::unbounded_channel::<Bytes>();
         watches.send(feed).unwrap();
-        let stream = futures::stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|b| (b, fed)) });
+        let stream = futures::stream::unfold(source, |mut source| async move { source.recv().await.map(|b| (b, source)) });
         let body = StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync();
         return Ok(json_response(200, body));
     }
