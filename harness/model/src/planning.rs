@@ -132,7 +132,7 @@ impl Making<'_> {
         Ok(all.keys().filter(chosen).cloned().map(Some).collect())
     }
 
-    fn plan(&self, variant: Option<String>, matrix: Bindings, repetition: u32) -> Result<Plan, Vec<Problem>> {
+    fn plan(&self, variant: Option<String>, mut matrix: Bindings, repetition: u32) -> Result<Plan, Vec<Problem>> {
         let name = &self.scenario_value.metadata.name;
         let seed = self.options.seed.or(self.scenario_value.spec.seed).unwrap_or_else(|| default_seed(name));
         let suite_name = &self.suite_value.metadata.name;
@@ -140,6 +140,7 @@ impl Making<'_> {
         let namespace = format!("{}-{}", slug(name, 40), &hex::encode(first_bytes(&identity))[..6]);
         let operator_namespace = format!("{namespace}-system");
         let known = self.bindings(&namespace, &operator_namespace, seed, &matrix);
+        matrix.iter_mut().for_each(|(name, value)| value.clone_from(&known[name.as_str()]));
 
         let mut suite: SuiteSpec = self.spec(self.suite, load::suite_spec(), &known)?;
         if let Some(variant) = variant.as_ref().and_then(|v| suite.operator.variants.get(v)).cloned() {
@@ -179,8 +180,10 @@ impl Making<'_> {
             others.map(|name| (name, format!("{namespace}-{}", slug(name, 62 - namespace.len())))).collect();
         known.insert("namespaces".into(), json!(others));
         known.insert("seed".into(), seed.0.into());
-        known.extend(matrix.iter().map(|(k, v)| (k.clone(), v.clone())));
-        for (name, value) in self.suite_value.spec.bindings.iter().chain(&self.scenario_value.spec.bindings) {
+        let suite = self.suite_value.spec.bindings.iter();
+        let own = self.scenario_value.spec.bindings.iter();
+        // A value of the matrix takes the place of the scenario's own.
+        for (name, value) in suite.chain(matrix).chain(own.filter(|(name, _)| !matrix.contains_key(*name))) {
             let value = bindings::resolve(value, &known, Unresolved::Keep).unwrap_or_else(|_| value.clone());
             known.insert(name.clone(), value);
         }

@@ -73,4 +73,17 @@ impl<T> Loaded<T> {
     pub fn at_key(&self, path: &Path, message: impl Into<String>) -> Problem {
         self.source.problem(self.tree.key_span_at(path), path.clone(), message)
     }
+
+    /// The file alone, without the noun.
+    pub(crate) fn as_file(&self) -> Loaded<()> {
+        Loaded { value: Some(()), problems: Vec::new(), source: self.source.clone(), tree: self.tree.clone() }
+    }
+}
+
+impl Loaded<()> {
+    /// One document of a file.
+    pub(crate) fn of_tree(file: &str, text: &str, tree: Node) -> Self {
+        let source = Source { file: file.into(), text: text.into() };
+        Self { value: Some(()), problems: Vec::new(), source, tree }
+    }
 }
