@@ -116,6 +116,8 @@ async fn download() -> Outcome {
     let mut sources = place.sources();
     sources.curl = "curl".into();
     place.publish(&sources)?;
+    // Left by a process that was killed while it downloaded.
+    program(&sources.cache.join(".partial-1234/etcd"), "half a program")?;
     let said = Said::default();
     let binaries = obtain(&sources, &said).await?;
     ensure(said.lines().iter().filter(|line| line.starts_with("downloading file://")).count() == 3, said.lines())?;

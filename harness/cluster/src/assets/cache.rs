@@ -36,10 +36,18 @@ pub(super) async fn lock(sources: &Sources, progress: &dyn Progress) -> Result<C
     }
 }
 
-/// An empty directory beside the cache's own, to be filled and then [`install`]ed. Gone when dropped.
-pub(super) fn partial(sources: &Sources) -> Result<TempDir, Error> {
+const PARTIAL: &str = ".partial-";
+
+/// An empty directory beside the cache's own, to be filled and then [`install`]ed. Gone when dropped; those of killed
+/// processes go now. Needs the lock.
+pub(super) fn partial(_lock: &CacheLock, sources: &Sources) -> Result<TempDir, Error> {
     let root = &sources.cache;
-    let made = tempfile::Builder::new().prefix(".partial-").tempdir_in(root);
+    let entries = fs::read_dir(root).map_err(|source| Error::io("list", root, source))?;
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PARTIAL)) {
+        let left = entry.path();
+        fs::remove_dir_all(&left).map_err(|source| Error::io("remove the incomplete", &left, source))?;
+    }
+    let made = tempfile::Builder::new().prefix(PARTIAL).tempdir_in(root);
     made.map_err(|source| Error::io("make a directory in", root, source))
 }
 

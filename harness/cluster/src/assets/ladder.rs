@@ -15,7 +15,7 @@ pub async fn obtain(sources: &Sources, progress: &dyn Progress) -> Result<Binari
         tracing::debug!(directory = %cached.display(), "binaries from the cache");
         return Ok(binaries);
     }
-    let _lock = cache::lock(sources, progress).await?;
+    let lock = cache::lock(sources, progress).await?;
     // Somebody else may have filled it while we waited.
     let missing = match Binaries::in_directory(&cached) {
         Ok(binaries) => return Ok(binaries),
@@ -27,7 +27,7 @@ pub async fn obtain(sources: &Sources, progress: &dyn Progress) -> Result<Binari
     tried.add(&format!("cache {}", cached.display()), &format!("no {}", missing.join(", ")));
     let steps: [(&str, Step); 2] = [("download", Step::Download), ("go build", Step::Build)];
     for (name, step) in steps {
-        let partial = cache::partial(sources)?;
+        let partial = cache::partial(&lock, sources)?;
         let filled = match step {
             Step::Download => download::fill(partial.path(), sources, progress).await?,
             Step::Build => build::fill(partial.path(), sources, progress).await?,
