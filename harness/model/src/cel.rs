@@ -2,10 +2,11 @@
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, Program, Value as CelValue},
+    cel::{Context, Program, ResolveResult, Value as CelValue},
 };
+use crate::{cel_value::cel_value, world::World};
 use serde_json::Value;
-use std::fmt;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// A compiled expression; keeps its text for messages.
 pub struct Cel {
@@ -49,9 +50,23 @@ impl Cel {
     pub fn test(&self, variables: &[(&str, &Value)]) -> Result<bool, CelError> {
         let mut context = Self::context();
         for (name, value) in variables {
-            let added = context.add_variable(*name, *value);
-            added.map_err(|e| CelError::Execute(self.text.clone(), e.to_string()))?;
+            context.add_variable_from_value(*name, cel_value(value));
         }
+        self.test_in(&context)
+    }
+
+    /// Evaluates over the live objects, which `objects(apiVersion, kind)` lists.
+    pub fn test_world(&self, world: &World) -> Result<bool, CelError> {
+        let mut by_kind: BTreeMap<(String, String), Vec<CelValue>> = BTreeMap::new();
+        for live in world.live() {
+            let text = |key: &str| live.object[key].as_str().unwrap_or_default().to_owned();
+            by_kind.entry((text("apiVersion"), text("kind"))).or_default().push(cel_value(&live.object));
+        }
+        let mut context = Self::context();
+        context.add_function("objects", move |api_version: Arc<String>, kind: Arc<String>| -> ResolveResult {
+            let objects = by_kind.get(&((*api_version).clone(), (*kind).clone())).cloned().unwrap_or_default();
+            Ok(CelValue::List(objects.into()))
+        });
         self.test_in(&context)
     }
 

@@ -62,6 +62,11 @@ impl World {
         Self { kinds, ..Self::default() }
     }
 
+    /// The kinds that are served.
+    pub fn kinds(&self) -> &[KindInfo] {
+        &self.kinds
+    }
+
     /// More kinds are served now.
     pub fn set_kinds(&mut self, kinds: Vec<KindInfo>) {
         self.kinds = kinds;
