@@ -1,6 +1,6 @@
 //! S07: a deterministic name, and "already exists" is fatal.
 //!
-//! **Bug.** The ConfigMaps `NAME-first` and `NAME-second` are made in this order, and `status.phase` says how far that has
+//! **Bug.** The ConfigMaps `NAME-one` and `NAME-two` are made in this order, and `status.phase` says how far that has
 //! come. When the answer to the first POST is lost, the retry is answered 409 `AlreadyExists`; that counts as a failure,
 //! so the same POST is sent for ever and the second ConfigMap is never made. **Seen in** cloudnative-pg#10562,
 //! cert-manager#7912. **Fault.** Commit the first POST, lose the answer once. **Right verdict.** Fail `converges`: not
@@ -31,8 +31,8 @@ pub(super) async fn run(operator: Operator, build: Build) {
 
 impl Reconcile for S07 {
     async fn reconcile(&self, sample: &Sample) -> Result<()> {
-        let first = child::config_map(sample, "first", Owner::Sample);
-        let second = child::config_map(sample, "second", Owner::Sample);
+        let first = child::config_map(sample, "one", Owner::Sample);
+        let second = child::config_map(sample, "two", Owner::Sample);
         match sample.phase() {
             Phase::Pending => {
                 self.make(sample, &first).await?;
