@@ -1,7 +1,7 @@
 //! The proxy in front of any API server, without a fault: prints what it sees, a JSON record a line.
 //!
 //! ```text
-//! cargo run -p spiritlevel-proxy --example forward URL CA-FILE CA-FILE-TO-WRITE
+//! cargo run -p spiritlevel-proxy --example forward URL CA-FILE CA-FILE-TO-WRITE [OUTPUT-OF-EVERY-EXEC]
 //! ```
 
 use futures::future::BoxFuture;
@@ -10,10 +10,12 @@ use spiritlevel_model::{
     fault::{Exchange, Firing, Frame, FrameFate, Stream, Until},
     history::Event,
 };
-use spiritlevel_proxy::{Director, HostPort, Proxy, Upstream};
+use spiritlevel_proxy::{Director, ExecAnswer, HostPort, Proxy, Upstream};
 use std::{error::Error, sync::Arc};
 
-struct Onlooker;
+struct Onlooker {
+    exec: Option<ExecAnswer>,
+}
 
 impl Director for Onlooker {
     fn on_request(&self, _: &Exchange<'_>) -> Option<Firing> {
@@ -42,6 +44,10 @@ impl Director for Onlooker {
         listener.clone()
     }
 
+    fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
+        self.exec.clone()
+    }
+
     fn record(&self, event: Event) {
         if let Ok(line) = serde_json::to_string(&event) {
             println!("{line}");
@@ -56,7 +62,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (url, ca, write) = (next("the URL")?, next("the CA file")?, next("the file to write")?);
     let proxy = Proxy::new(Upstream { url, ca_pem: std::fs::read_to_string(ca)? })?;
     std::fs::write(write, proxy.ca_pem())?;
-    let listener = proxy.listen(Actor::operator(0), Arc::new(HostPort::new()), Arc::new(Onlooker))?;
+    let exec = arguments.next().map(|output| ExecAnswer { exit_code: 0, stdout: output.into_bytes() });
+    let listener = proxy.listen(Actor::operator(0), Arc::new(HostPort::new()), Arc::new(Onlooker { exec }))?;
     eprintln!("{}", listener.url());
     tokio::signal::ctrl_c().await?;
     listener.stop().await;

@@ -1,6 +1,7 @@
 //! Who decides: the proxy has no policy of its own. It asks on arrival of every request and of every watch event,
 //! carries out what it is told, and reports what happened.
 
+use crate::ExecAnswer;
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor,
@@ -32,6 +33,11 @@ pub trait Director: Send + Sync + 'static {
 
     /// The actor that sent a request, where one listener serves several (the controller manager's: by its User-Agent).
     fn actor(&self, listener: &Actor, user_agent: Option<&str>) -> Actor;
+
+    /// How an `exec` or `attach` is answered; `None` where the API server can reach a kubelet, and is asked.
+    fn exec(&self, _exchange: &Exchange<'_>) -> Option<ExecAnswer> {
+        None
+    }
 
     /// Appends to the history.
     fn record(&self, event: Event);

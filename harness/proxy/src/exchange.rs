@@ -5,6 +5,7 @@ use crate::{
     bodies,
     body::{self, Body, Cut, Ended, Observed},
     connection::Connection,
+    exec,
     fault::Course,
     headers,
     path::{InFlight, Path},
@@ -176,6 +177,13 @@ impl Transit {
             return self.finish(Course::Gone);
         }
         let path = self.path.clone();
+        if let (Some(to_client), Some("exec" | "attach")) = (&upgraded, self.info.subresource.as_deref())
+            && let Some(answer) = path.director.exec(&self.view())
+        {
+            let to_client = to_client.clone();
+            let (parts, _) = request.into_parts();
+            return exec::answer(self, &parts, to_client, answer).await;
+        }
         let sent = path.api_server.send(request);
         // A write goes on without its client: what the API server made of it must be known.
         let answered = if self.info.verb.is_write() { Some(sent.await) } else { self.client.unless_gone(sent).await };
@@ -247,7 +255,7 @@ impl Transit {
         !headers::is_raw(&self.info) && (one || !status.is_success())
     }
 
-    async fn deliver_whole(mut self, response: Response<Body>) {
+    pub(crate) async fn deliver_whole(mut self, response: Response<Body>) {
         if self.client.unless_gone(self.path.clone().unless_blackhole_owned()).await.is_none() {
             return self.finish(Course::Gone);
         }
@@ -318,6 +326,12 @@ impl Transit {
                 receipt.close(ReplyOutcome::Forged(status), fault);
                 client.hand_over(response);
             }
+            Course::Deny(response) => {
+                let status = response.status().as_u16();
+                let (client, receipt) = self.split();
+                receipt.close(ReplyOutcome::Delivered(status), None);
+                client.hand_over(response);
+            }
             Course::Cut => {
                 if let Some(fault) = &fault {
                     self.path.effect(fault, format!("request {} was cut off", self.id));
@@ -374,14 +388,18 @@ impl Transit {
         }));
     }
 
-    fn record_answer(&self, status: StatusCode, body: AnswerBody) {
+    pub(crate) fn record_answer(&self, status: StatusCode, body: AnswerBody) {
         let AnswerBody { reason, message, object } = body;
         let status = Some(status.as_u16());
         self.path.director.record(Event::Answer(Answer { id: self.id, status, reason, message, object }));
     }
 
     fn record_no_answer(&self, error: &dyn std::error::Error) {
-        let message = Some(causes(error));
+        self.record_silence(causes(error));
+    }
+
+    pub(crate) fn record_silence(&self, why: String) {
+        let message = Some(why);
         self.path.director.record(Event::Answer(Answer { id: self.id, status: None, reason: None, message, object: None }));
     }
 }
@@ -453,7 +471,8 @@ fn user_of(headers: &HeaderMap) -> Option<String> {
     serde_json::from_slice::<serde_json::Value>(&claims).ok()?["sub"].as_str().map(Into::into)
 }
 
-fn causes(error: &dyn std::error::Error) -> String {
+/// An error with its causes, in one line.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -15,6 +15,8 @@ pub(crate) enum Course {
     On,
     /// With an answer that the fault made.
     Refuse(Response<Body>),
+    /// With a refusal that no fault made.
+    Deny(Response<Body>),
     /// The fault cuts it off.
     Cut,
     /// It breaks, and no fault did it.

@@ -7,7 +7,7 @@ use spiritlevel_model::{
     fault::{Action, At, Exchange, Firing, Frame, FrameFate, PartitionAs, Stream, Until},
     history::Event,
 };
-use spiritlevel_proxy::{Director, Listener};
+use spiritlevel_proxy::{Director, ExecAnswer, Listener};
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, OnceLock, Weak},
@@ -22,6 +22,7 @@ pub struct Script {
     next: Mutex<Option<(Action, At)>>,
     next_watch: Mutex<Option<(Action, At)>>,
     frames: Mutex<Option<OnFrame>>,
+    exec: Mutex<Option<ExecAnswer>>,
     listener: OnceLock<Weak<Listener>>,
     events: watch::Sender<Vec<Event>>,
     performed: watch::Sender<Vec<String>>,
@@ -45,6 +46,10 @@ impl Script {
 
     pub fn on_frames(&self, decide: impl Fn(&Frame<'_>) -> FrameFate + Send + Sync + 'static) {
         *self.frames.lock().unwrap() = Some(Box::new(decide));
+    }
+
+    pub fn answer_exec(&self, answer: ExecAnswer) {
+        *self.exec.lock().unwrap() = Some(answer);
     }
 
     pub fn heal(&self, fault: &str) {
@@ -136,6 +141,10 @@ impl Director for Script {
 
     fn actor(&self, listener: &Actor, _: Option<&str>) -> Actor {
         listener.clone()
+    }
+
+    fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
+        self.exec.lock().unwrap().clone()
     }
 
     fn record(&self, event: Event) {

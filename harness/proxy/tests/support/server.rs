@@ -145,13 +145,18 @@ async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return Ok(Response::new(whole(""))) };
     let body = body.to_bytes();
-    state.requests.lock().unwrap().push((format!("{} {path}", parts.method), parts.headers, body.clone()));
+    state.requests.lock().unwrap().push((format!("{} {path}", parts.method), parts.headers.clone(), body.clone()));
     if query.contains("watch=true") {
         let (feed, source) = mpsc::unbounded_channel::<Bytes>();
         watches.send(feed).unwrap();
         let stream = futures::stream::unfold(source, |mut source| async move { source.recv().await.map(|b| (b, source)) });
         let body = StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync();
         return Ok(json_response(200, body));
+    }
+    if path.ends_with("/selfsubjectaccessreviews") {
+        let allowed = parts.headers.get("authorization").is_some_and(|a| a == "Bearer may");
+        let review = json!({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}});
+        return Ok(json_response(201, whole(review.to_string())));
     }
     if parts.method != Method::GET {
         if state.slow_writes.load(Ordering::SeqCst) {
