@@ -48,3 +48,22 @@ impl Diagnostic for Shown {
         Some(Box::new(std::iter::once(LabeledSpan::new(path, span.offset, span.length))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::report;
+    use crate::load::load_scenario;
+    use miette::NarratableReportHandler;
+
+    #[test]
+    fn the_mistake_is_marked_in_its_line() {
+        let text = "apiVersion: spiritlevel/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {sed: 1}\n";
+        let loaded = load_scenario("s.yaml", text, None);
+        let mut shown = String::new();
+        let report = report(&loaded.problems[0], text);
+        NarratableReportHandler::new().render_report(&mut shown, report.as_ref()).unwrap();
+        for part in ["unknown field `sed`", "s.yaml", "line 4", "spec.sed", "did you mean `seed`?", "severity: error"] {
+            assert!(shown.contains(part), "{part} in:\n{shown}");
+        }
+    }
+}

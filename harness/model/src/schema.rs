@@ -95,3 +95,43 @@ fn described(mut schema: Value, text: &str) -> Value {
     }
     schema
 }
+
+#[cfg(test)]
+mod tests {
+    use super::schema;
+    use serde_json::json;
+
+    #[test]
+    fn a_step_is_one_operation_or_a_step_of_several() {
+        let schema = schema();
+        let definitions = &schema["scenario"]["$defs"];
+        let step = definitions["Step"]["oneOf"].as_array().unwrap();
+        assert_eq!(step[0]["required"], json!(["try"]));
+        assert_eq!(step[1]["$ref"], "#/$defs/Operation");
+        let operation = &definitions["Operation"];
+        for name in ["apply", "restartOperator", "timeout", "continueOnError"] {
+            assert!(operation["properties"][name].is_object(), "{name}");
+        }
+        let choices = operation["oneOf"].as_array().unwrap();
+        assert!(choices.contains(&json!({"required": ["duplicateReconcile"]})) && !choices.contains(&json!({"required": ["timeout"]})));
+        assert_eq!(operation["additionalProperties"], false);
+        assert!(schema["suite"]["$defs"]["ProcessSpec"].is_object());
+        assert!(schema["expect"]["additionalProperties"]["items"].is_object());
+    }
+
+    #[test]
+    fn every_property_says_what_it_is_for() {
+        let schema = schema();
+        let mut silent = Vec::new();
+        for kind in ["suite", "scenario", "expect"] {
+            for (name, definition) in schema[kind]["$defs"].as_object().unwrap() {
+                for (property, inner) in definition["properties"].as_object().into_iter().flatten() {
+                    if inner["description"].as_str().unwrap_or_default().is_empty() {
+                        silent.push(format!("{name}.{property}"));
+                    }
+                }
+            }
+        }
+        assert_eq!(silent, [""; 0]);
+    }
+}

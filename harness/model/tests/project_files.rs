@@ -1,5 +1,8 @@
-//! Every suite and scenario of the repository can be read, planned, written as a plan and read back.
+//! Every suite and scenario of the repository is free of problems, can be planned, written as a plan and read back.
 
+mod common;
+
+use common::{folder, lint_files, read};
 use spiritlevel_model::{
     load::{load_expect, load_scenario, load_suite},
     plan::Plan,
@@ -21,29 +24,29 @@ fn suites(under: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_suite_of_the_repository_is_planned_and_plans_round_trip() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = folder("../../..");
     let mut files = Vec::new();
     for folder in ["operators-under-test", "scenarios"] {
         suites(&root.join(folder), &mut files);
     }
     assert!(files.len() > 10, "{files:?}");
     for file in files {
-        let suite = load_suite(&file.display().to_string(), &std::fs::read_to_string(&file).unwrap());
+        let suite = load_suite(&file.display().to_string(), &read(&file));
         assert_eq!(suite.problems, [], "{}", file.display());
         for entry in std::fs::read_dir(file.parent().unwrap()).unwrap().flatten() {
             let path = entry.path();
             let name = path.display().to_string();
-            let text = match path.extension() {
-                Some(e) if e == "yaml" => std::fs::read_to_string(&path).unwrap(),
-                _ => continue,
-            };
-            if !text.contains("kind: Scenario") {
+            if path.extension().is_none_or(|e| e != "yaml") || !read(&path).contains("kind: Scenario") {
                 continue;
             }
+            let text = read(&path);
             let scenario = load_scenario(&name, &text, suite.value.as_ref());
             assert_eq!(scenario.problems, [], "{name}");
             let beside = path.with_extension("expect.yaml");
             let expect = std::fs::read_to_string(&beside).ok().map(|t| load_expect(&beside.display().to_string(), &t));
+            let problems = lint_files(file.parent().unwrap(), &suite, Some(&scenario), expect.as_ref());
+            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert!(told.is_empty(), "{}", told.join("\n"));
             let made = plans(&suite, &scenario, expect.as_ref(), &PlanOptions::default()).unwrap();
             assert!(!made.is_empty(), "{name}");
             for plan in made {

@@ -59,6 +59,9 @@ pub(super) fn in_invariants<'a>(at: &Path, invariants: &'a Invariants) -> Vec<(P
 pub(super) fn compile(text: &str) -> Option<String> {
     Cel::compile(text).err().map(|error| {
         let text = error.to_string();
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The parser's list of tokens and its drawing of the line say no more than the place.
+        let end = text.find(" expecting {").or_else(|| text.find(" | ")).unwrap_or(text.len());
+        text[..end].into()
     })
 }

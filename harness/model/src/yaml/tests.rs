@@ -1,4 +1,6 @@
 use super::{parse, to_yaml};
+use crate::problem::Path;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn read(text: &str) -> Value {
@@ -86,5 +88,59 @@ fn what_is_written_is_read_back() {
         let (documents, flaws) = parse(&written);
         assert_eq!(flaws, [], "{text:?}:\n{written}");
         assert_eq!(documents[0].to_value(), value, "{text:?}:\n{written}");
+    }
+}
+
+#[test]
+fn places_count_characters_and_offsets_bytes() {
+    let text = "ä: {ß: 1, \"q\": [x, 'ü']}\n";
+    let (documents, _) = parse(text);
+    let root = &documents[0];
+    for (path, is_key, column, covered) in [
+        ("ä.ß", true, 5, "ß"),
+        ("ä.q", true, 11, "\"q\""),
+        ("ä.q[1]", false, 20, "'ü'"),
+        ("ä.ß", false, 8, "1"),
+        // What is not there is told at what is.
+        ("ä.q[7].z", false, 16, ""),
+    ] {
+        let path = Path::parse(path);
+        let span = if is_key { root.key_span_at(&path) } else { root.span_at(&path) };
+        let there = &text[span.offset..span.offset + span.length];
+        assert_eq!((span.line, span.column), (1, column), "{path}");
+        assert!(covered.is_empty() || there == covered, "{path}: {there}");
+    }
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1.0e6..1.0e6).prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        "[-+0-9._:xoeyn~# ]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(".{0,6}", inner, 0..4).prop_map(|m| json!(m)),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_value_is_read_back_as_written(value in values()) {
+        let value = json!({"document": value});
+        let written = to_yaml(&value).unwrap();
+        let (documents, flaws) = parse(&written);
+        prop_assert_eq!(&flaws, &[], "{}", written);
+        prop_assert_eq!(documents[0].to_value(), value, "{}", written);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[-a-c:{}\\[\\]&*!|>'\"%@ \n\t?,#]{0,60}") {
+        let (_, _) = parse(&text);
     }
 }
