@@ -28,7 +28,7 @@ const NOW: Duration = Duration::ZERO;
 /// How long we wait for our own write to come back by the watch.
 const ECHO: Duration = Duration::from_secs(1);
 /// A look without any event, in case one was missed in a way we did not think of.
-const RESYNC: Duration = Duration::from_mins(5);
+const RESYNC: Duration = Duration::from_secs(5 * 60);
 /// The same while something is in the way that no watch of ours can see.
 const RESYNC_DEGRADED: Duration = Duration::from_secs(5);
 

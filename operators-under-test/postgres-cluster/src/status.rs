@@ -68,8 +68,8 @@ pub fn status(cluster: &PostgresCluster, observed: &Observed, situation: &Situat
     PostgresClusterStatus {
         observed_generation: cluster.metadata.generation.unwrap_or_default(),
         phase,
-        replicas: instances.len() as i32,
-        ready_replicas: ready.len() as i32,
+        replicas: as_i32(instances.len()),
+        ready_replicas: as_i32(ready.len()),
         primary: primaries.first().map(|i| i.name.clone()),
         members,
         replacements: told.replacements.clone(),
@@ -97,6 +97,10 @@ fn members(cluster: &PostgresCluster, told: &PostgresClusterStatus, instances: &
         .map(|ordinal| crate::children::instance_name(&name, ordinal))
         .filter(|pod| told.members.contains(pod) || instances.iter().any(|i| &i.name == pod && i.ready))
         .collect()
+}
+
+fn as_i32(instances: usize) -> i32 {
+    i32::try_from(instances).expect("names hold ordinals of 32 bits")
 }
 
 fn degraded(problems: &[Problem], lost: &[String]) -> Option<(&'static str, String)> {

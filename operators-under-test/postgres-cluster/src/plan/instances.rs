@@ -89,8 +89,7 @@ impl Planner<'_> {
 
     /// Instances beyond `replicas`, the highest first and one at a time; then, if so wished, their volumes.
     pub(super) fn surplus(&mut self) -> Option<Step> {
-        let surplus =
-            self.observed.instances(self.cluster).into_iter().filter(|i| !i.is_wanted(self.cluster)).next_back();
+        let surplus = self.observed.instances(self.cluster).into_iter().rfind(|i| !i.is_wanted(self.cluster));
         let Some(instance) = surplus else { return self.surplus_volume() };
         let key = Kind::Pod.named(&instance.name);
         if instance.terminating {

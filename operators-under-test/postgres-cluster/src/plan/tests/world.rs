@@ -163,10 +163,7 @@ impl World {
                 0 => self.remove(Kind::Pod, &pod),
                 1 => self.set_ready(&pod, false),
                 2 => self.edit(Kind::Pod, &pod, |pod| pod["status"] = json!({"phase": "Failed"})),
-                3 => self.edit(Kind::Pod, &pod, |pod| {
-                    pod["metadata"]["labels"] = json!({"cluster": "pg",
-                    "app.kubernetes.io/managed-by": "postgres-cluster"})
-                }),
+                3 => self.edit(Kind::Pod, &pod, |pod| pod["metadata"]["labels"]["role"] = json!("unheard-of")),
                 4 => self.remove(Kind::Service, "pg"),
                 5 => {
                     self.cluster.spec.replicas = rng.random_range(1..5);
