@@ -37,12 +37,16 @@ impl<'a> Case<'a> {
         let fault = if about.step.is_some() { None } else { self.blamed_fault(about) };
         let before = |operation: &str| DISTURBING.contains(&operation);
         let last = self.steps.iter().rev().find(|s| s.seq < about.seq && before(s.operation));
-        let named = about.step.as_ref().and_then(|step| self.steps.iter().find(|s| &s.called == step));
+        let deletes = |s: &&crate::case::StepLife<'_>| Some(&s.called) == about.step.as_ref() && s.operation == "delete";
+        let named = self.steps.iter().rev().find(deletes);
         let step = if fault.is_some() { None } else { named.or(last) };
         Blame {
             fault,
             step: about.step.clone().or_else(|| step.map(|s| s.called.clone())),
-            step_line: step.map(|s| format!("{} ({}) began at {}", s.called, s.operation, wording::at(s.at_ms))),
+            step_line: step.map(|s| match about.step {
+                Some(_) => format!("{} deleted the subject at {} while no operator ran", s.called, wording::at(s.at_ms)),
+                None => format!("{} ({}) began at {}", s.called, s.operation, wording::at(s.at_ms)),
+            }),
             seq: about.seq,
         }
     }

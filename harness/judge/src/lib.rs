@@ -11,7 +11,6 @@ mod draft;
 mod invariants;
 mod judgement;
 mod outcome;
-pub mod readiness;
 mod wording;
 
 #[cfg(test)]

@@ -29,8 +29,7 @@ pub(crate) struct Stream<'a> {
 /// An event that reached the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    /// Place.
-    pub(crate) seq: u64,
+    seq: u64,
     /// Time.
     pub(crate) at_ms: f64,
     /// Of which version.

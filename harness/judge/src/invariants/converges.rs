@@ -3,12 +3,13 @@
 use crate::{
     case::{Attempts, Case, Subject},
     draft::Draft,
-    readiness, wording,
+    wording,
 };
 use spiritlevel_model::{
     Meta, RequestInfo, Verb,
     finding::{Finding, FindingClass},
     history::Phase,
+    readiness,
     world::World,
 };
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Vec<Finding> {
             let moment = if phase == Phase::SettleProbe { last_chance(case, subject, end) } else { end };
             let world = if moment == end { &world } else { &case.world_before(moment.0) };
             let missing = missing(case, subject, world);
-            if !missing.is_empty() && reported.insert(&subject.uid) {
+            if !missing.lines().is_empty() && reported.insert(&subject.uid) {
                 findings.push(finding(case, subject, &missing, phase, moment));
             }
         }
@@ -46,33 +47,48 @@ fn last_chance(case: &Case<'_>, subject: &Subject, end: (u64, f64)) -> (u64, f64
 pub(crate) fn is_missing_something(case: &Case<'_>, phase: Phase) -> bool {
     let Some((seq, _)) = case.phases.end_of(phase) else { return false };
     let world = case.world_before(seq);
-    case.subjects.iter().any(|s| !missing(case, s, &world).is_empty())
+    case.subjects.iter().any(|s| !missing(case, s, &world).lines().is_empty())
 }
 
-/// What the subject lacks; nothing when it is gone or going: that is the business of `deletes`.
-fn missing(case: &Case<'_>, subject: &Subject, world: &World) -> Vec<String> {
-    let Some(live) = world.by_uid(&subject.uid).filter(|l| !l.object.is_terminating()) else { return Vec::new() };
-    let mut missing = readiness::missing(&case.plan.suite.subject.ready, &live.object);
+/// What the subject lacks, itself first, then its workload children.
+#[derive(Default)]
+struct Missing {
+    itself: Option<String>,
+    children: Vec<String>,
+}
+
+impl Missing {
+    fn lines(&self) -> Vec<String> {
+        self.itself.iter().chain(&self.children).cloned().collect()
+    }
+}
+
+/// Nothing when the subject is gone or going: that is the business of `deletes`.
+fn missing(case: &Case<'_>, subject: &Subject, world: &World) -> Missing {
+    let Some(live) = world.by_uid(&subject.uid).filter(|l| !l.object.is_terminating()) else { return Missing::default() };
+    let itself = readiness::not_ready(&case.plan.suite.subject, &live.object);
     let owned = world.live().filter(|l| {
         let tie = l.object.uid().and_then(|u| case.tie(&u));
         tie.is_some_and(|t| t.subject == subject.uid && !l.object.owners().is_empty())
     });
-    missing.extend(owned.filter_map(|l| {
-        let lag = readiness::lagging(&l.object)?;
+    let children = owned.filter_map(|l| {
+        let lag = readiness::not_current(&l.resource, &l.object)?;
         Some(format!("{} {}: {lag}", l.object["kind"].as_str()?, l.object.name()?))
-    }));
-    missing
+    });
+    Missing { itself, children: children.collect() }
 }
 
-fn finding(case: &Case<'_>, subject: &Subject, missing: &[String], phase: Phase, end: (u64, f64)) -> Finding {
+fn finding(case: &Case<'_>, subject: &Subject, missing: &Missing, phase: Phase, end: (u64, f64)) -> Finding {
     let attempts = case.unanswered(subject, end.0);
     let alive = case.processes.alive_at(end.0);
     let event = Seen::of(case, subject, end.0);
     let going_on = attempts.iter().find(|a| a.goes_on_after(end.1)).filter(|_| alive);
+    let lines = missing.lines();
     let cause = match (&event, attempts.first(), going_on) {
         _ if !alive => "the operator does not run".into(),
         (_, _, Some(a)) => format!("it still tries: {}", a.text()),
-        (Some(Seen { reached: None, .. }), None, _) => "the operator never saw the last change of the subject".into(),
+        _ if missing.itself.is_none() => "the subject says that it is ready, what it owns is not".into(),
+        (Some(Seen { reached: false, .. }), None, _) => "the operator never saw the last change of the subject".into(),
         (_, Some(a), _) => repeated(a),
         _ => "the operator runs, saw the subject, and does not go on".into(),
     };
@@ -81,12 +97,12 @@ fn finding(case: &Case<'_>, subject: &Subject, missing: &[String], phase: Phase,
         _ => format!("by the end of {}", wording::phase(phase)),
     };
     let uid = wording::uid(&subject.uid);
-    let message = format!("{} (uid {uid}) did not get ready {by}: {}", subject.object, missing[0]);
+    let message = format!("{} (uid {uid}) did not get ready {by}: {}", subject.object, lines[0]);
     let mut draft = Draft::new("converges", message, cause, end).object(&subject.object);
     if going_on.is_some() {
         draft = draft.class(FindingClass::StillTrying);
     }
-    for more in &missing[1..] {
+    for more in &lines[1..] {
         draft = draft.detail("missing", more.clone());
     }
     draft = draft.detail("operator", operator(case, alive, end.0)).maybe("event", event.map(|e| e.text));
@@ -117,7 +133,7 @@ fn operator(case: &Case<'_>, alive: bool, seq: u64) -> String {
 
 /// Whether the operator saw the subject's last version that it did not make itself.
 struct Seen {
-    reached: Option<u64>,
+    reached: bool,
     text: String,
 }
 
@@ -130,7 +146,7 @@ impl Seen {
         let version = format!("its version {revision} of {}", wording::at(seen.at_ms));
         if let Some(d) = case.streams.delivery(&subject.uid, revision, seq) {
             let text = format!("{version} reached {} at {}", d.actor, wording::at(d.at_ms));
-            return Some(Self { reached: Some(d.seq), text });
+            return Some(Self { reached: true, text });
         }
         let read = case.exchanges.values().find(|x| {
             let info = &x.request.info;
@@ -141,7 +157,7 @@ impl Seen {
         });
         if let Some(x) = read {
             let text = format!("{version} could be read by request {} at {}", x.request.id, wording::at(x.at_ms));
-            return Some(Self { reached: Some(x.seq), text });
+            return Some(Self { reached: true, text });
         }
         let watched = case.streams.of_operator().filter(|s| s.scope.0 == life.resource && s.opened < seq);
         let ended = watched.filter_map(|s| s.closed).filter(|(closed, ..)| *closed < seq).max_by_key(|(at, ..)| *at);
@@ -154,7 +170,7 @@ impl Seen {
             }
             None => format!(": no watch of {} was ever open", life.resource),
         };
-        Some(Self { reached: None, text: format!("{version} never reached the operator{why}") })
+        Some(Self { reached: false, text: format!("{version} never reached the operator{why}") })
     }
 }
 

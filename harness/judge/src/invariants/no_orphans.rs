@@ -36,7 +36,7 @@ pub(crate) fn judge(case: &Case<'_>, retain: &[Retain]) -> Vec<Finding> {
             Some(tie) => {
                 let Some(subject) = case.subject(&tie.subject) else { continue };
                 let gone = world.is_gone(&subject.uid);
-                if gone && !retained(case, retain, live, subject) {
+                if gone && !retained(case, retain, live, subject) && !hangs_on_another(&world, live) {
                     findings.push(finding(case, &world, live, life, tie, subject, end));
                 }
             }
@@ -55,6 +55,14 @@ fn is_kubernetes_own(live: &Live) -> bool {
         ("", "namespaces" | "nodes") => true,
         _ => false,
     }
+}
+
+/// Whether the object goes as soon as another one that stayed goes: that one is the orphan.
+fn hangs_on_another(world: &World, live: &Live) -> bool {
+    let owned = live.object.owners().iter().any(|o| world.owner_state(&live.object, o) == OwnerState::Present);
+    let service = ResourceKey::new("", "services");
+    let endpoints = live.resource == ResourceKey::new("", "endpoints");
+    owned || endpoints && world.at(&service, live.object.namespace(), live.object.name().unwrap_or_default()).is_some()
 }
 
 /// Whether the object came after the first subject, and from the operator or something that works for it; what the
@@ -119,7 +127,14 @@ fn finding(
     let after = gone.filter(|g| g.version.revision < life.born);
     let by = author.map_or_else(|| "by somebody whose request was not seen".to_owned(), |w| format!("by {}", w.actor));
     let message = format!("{} (uid {}) outlived its owner", life.object, wording::uid(&life.uid));
-    let cause = why(case, world, live, life, after.map(|g| g.at_ms), &by);
+    let refused = refused(case, life);
+    let cause = match &refused {
+        Some(refused) if live.object.owners().is_empty() && !live.object.is_terminating() => {
+            format!("it has no ownerReferences, and {refused}")
+        }
+        _ => why(case, world, live, life, after.map(|g| g.at_ms), &by),
+    };
+    let below = below(case, world, life);
     let down = deleted_while_down(case, subject);
     let request = author.map_or_else(String::new, |w| format!(", request {}", w.id));
     let references = if born.version.object.owners().is_empty() { ", without ownerReferences" } else { "" };
@@ -136,9 +151,23 @@ fn finding(
         .detail("created", created)
         .maybe("owner", owner)
         .maybe("tie", (tie.by > TieBy::Uid).then(|| format!("it carries the name of {}", subject.object)))
-        .maybe("refused", refused(case, life))
+        .maybe("refused", refused)
+        .maybe("below", (below > 0).then(|| format!("{below} more objects stay because of it")))
         .step(down)
         .finish(case)
+}
+
+/// How many live objects it owns, over other owners too.
+fn below(case: &Case<'_>, world: &World, top: &Life) -> usize {
+    let mut owners = std::collections::BTreeSet::from([&top.uid]);
+    loop {
+        let owned = |l: &&Life| !owners.contains(&l.uid) && l.owners.iter().any(|o| owners.contains(&o.uid));
+        let more: Vec<_> = case.objects.values().filter(|l| world.by_uid(&l.uid).is_some()).filter(owned).map(|l| &l.uid).collect();
+        if more.is_empty() {
+            return owners.len() - 1;
+        }
+        owners.extend(more);
+    }
 }
 
 /// Why nobody deleted it.
@@ -179,7 +208,7 @@ fn refused(case: &Case<'_>, life: &Life) -> Option<String> {
     let (last, failure) = failed.last()?;
     let n = wording::times(failed.len());
     let actor = &last.request.actor;
-    Some(format!("{} by {actor} failed {n} ({}), last at {}, request {}", last.request.info, failure.text(), wording::at(last.at_ms), last.request.id))
+    Some(format!("{} by {actor} failed {n} ({}) at {}, request {}", last.request.info, failure.text(), wording::at(last.at_ms), last.request.id))
 }
 
 /// The last deletion by the garbage collector before `seq`.

@@ -90,8 +90,10 @@ fn idle(case: &Case<'_>, within: Period) -> Vec<Finding> {
 fn denied(case: &Case<'_>) -> Vec<Finding> {
     let settle = case.phases.begin(Phase::Settle).map_or(u64::MAX, |(seq, _)| seq);
     let lacking = converges::is_missing_something(case, Phase::Settle);
+    let until = case.phases.begin(Phase::End).map_or(u64::MAX, |(seq, _)| seq);
     let mut groups: BTreeMap<(String, u16), Vec<RequestId>> = BTreeMap::new();
-    for x in case.exchanges.values().filter(|x| x.request.actor.is_operator() && !x.is_review()) {
+    let judged = case.exchanges.values().filter(|x| x.seq < until && x.request.actor.is_operator() && !x.is_review());
+    for x in judged {
         let Some(status @ (401 | 403)) = x.answered() else { continue };
         if x.reply.is_none_or(|r| matches!(r.outcome, ReplyOutcome::Delivered(_))) {
             let info = &x.request.info;

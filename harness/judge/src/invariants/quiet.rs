@@ -19,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A settling that never came to rest is looked at for this long before its end.
 const UNSETTLED_MS: f64 = 10_000.0;
 /// In such a window this many writes on one object are still no loop: it may have got ready late.
-const LATE_WRITES: u64 = 2;
+const LATE_WRITES: usize = 2;
+/// While a subject is not ready an operator may report its progress; so many writes on one object are no progress.
+const NO_PROGRESS: usize = 10;
 /// No-op writes and failures below this number say nothing about a rate.
 const FEWEST_FOR_A_RATE: usize = 10;
 
@@ -29,8 +31,8 @@ pub(crate) fn judge(case: &Case<'_>, settings: QuietSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for window in windows(case) {
         for (key, writes) in effective(case, &window) {
-            let allowed = settings.max_effective_writes + if window.settled { 0 } else { LATE_WRITES };
-            if writes.len() as u64 > allowed && reported.insert(key) {
+            let too_many = writes.len() as u64 > settings.max_effective_writes;
+            if too_many && (window.settled || is_loop(case, &window, &writes)) && reported.insert(key) {
                 findings.push(loop_finding(case, &window, &writes));
             }
         }
@@ -48,6 +50,7 @@ pub(crate) fn judge(case: &Case<'_>, settings: QuietSettings) -> Vec<Finding> {
 /// A stretch of time in which nothing should be written.
 struct Window {
     phase: Phase,
+    from_seq: u64,
     from_ms: f64,
     to_seq: u64,
     to_ms: f64,
@@ -61,16 +64,17 @@ impl Window {
     }
 
     fn holds(&self, seq: u64, at_ms: f64) -> bool {
-        seq < self.to_seq && at_ms >= self.from_ms
+        seq > self.from_seq && seq < self.to_seq && at_ms >= self.from_ms
     }
 }
 
 fn windows(case: &Case<'_>) -> Vec<Window> {
     let window = |(seq, at_ms, settled): &(u64, f64, Settled)| {
-        let begin = case.phases.begin(settled.phase).map_or(f64::MIN, |(_, at)| at);
+        let (from_seq, begin) = case.phases.begin(settled.phase).unwrap_or((0, f64::MIN));
         let length = if settled.settled { settled.window_ms } else { UNSETTLED_MS };
         Window {
             phase: settled.phase,
+            from_seq,
             from_ms: (at_ms - length).max(begin),
             to_seq: *seq,
             to_ms: *at_ms,
@@ -79,6 +83,21 @@ fn windows(case: &Case<'_>) -> Vec<Window> {
         }
     };
     case.phases.settlings().iter().map(window).collect()
+}
+
+/// Whether writes in a window that never came to rest are a loop rather than late work: they go on to its end, and a
+/// former state comes back, or the object is made anew each time, or they are just too many.
+fn is_loop(case: &Case<'_>, window: &Window, writes: &[usize]) -> bool {
+    let last = case.version(writes[writes.len() - 1]);
+    let goes_on = last.at_ms >= window.to_ms - window.length() / 3.0;
+    if writes.len() <= LATE_WRITES || !goes_on {
+        return false;
+    }
+    let object = |i: &usize| &case.version(*i).version.object;
+    let lives: BTreeSet<_> = writes.iter().filter_map(|i| object(i).uid()).collect();
+    let (earlier, recent) = writes.split_at(writes.len() - 2);
+    let comes_back = recent.iter().any(|r| earlier.iter().any(|e| diff::changes(object(e), object(r)).is_empty()));
+    window.converged || comes_back || lives.len() > 2 || writes.len() >= NO_PROGRESS
 }
 
 /// What is written again and again: over uids, and over generated names.
@@ -177,7 +196,11 @@ fn flips(case: &Case<'_>, writes: &[usize]) -> Vec<(String, String)> {
             }
         }
     }
+    // What changed once did not flip, unless nothing changed more often.
     let mut all: Vec<_> = fields.into_iter().collect();
+    if all.iter().any(|(_, (n, _))| *n > 1) {
+        all.retain(|(_, (n, _))| *n > 1);
+    }
     all.sort_by_key(|(path, (n, _))| (std::cmp::Reverse(*n), path.clone()));
     let text = |values: &[Value]| {
         let last = &values[values.len().saturating_sub(2)..];

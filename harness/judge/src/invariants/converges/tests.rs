@@ -32,11 +32,11 @@ fn the_same_failing_request_again_and_again_is_a_violation() {
     }
     run.at(2.0).settle(Phase::Settle, 10.0, false);
     check(&run, expect![[r#"
-        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready: it has no condition Ready at the end of the settling
-          because create configmaps ns/sample-1-first fails every time: 409 AlreadyExists 6 times
+        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready by the end of the settling: it has no condition Ready
+          because create configmaps ns/sample-1-first fails every time: 409 AlreadyExists 5 times
           operator: it runs; its last request, 8, came at +7.30 s (create configmaps ns/sample-1-first)
           event: its version 101 of +1.00 s never reached the operator, although a watch of samples.example.com is open
-          failing: create configmaps ns/sample-1-first failed 6 times (409 AlreadyExists), last at +7.30 s, request 8
+          failing: create configmaps ns/sample-1-first failed 5 times (409 AlreadyExists), last at +7.30 s, request 8
           fault: lost-answer fired once, at +1.10 s on request 3, after the write was committed (always legal)
           -> fault lost-answer
     "#]]);
@@ -49,7 +49,7 @@ fn an_operator_that_is_dead_or_deaf_is_told_apart() {
     run.at(2.0).process(ProcessEvent::Exited { code: Some(1), signal: None, expected: false, last_lines: vec![] });
     run.settle(Phase::Settle, 10.0, false);
     check(&run, expect![[r#"
-        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready: it has no condition Ready at the end of the settling
+        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready by the end of the settling: it has no condition Ready
           because the operator does not run
           operator: it does not run; its last request, 1, came at -1.00 s (watch samples.example.com in ns)
           event: its version 101 of +1.00 s never reached the operator, although a watch of samples.example.com is open
@@ -64,7 +64,7 @@ fn an_operator_that_is_dead_or_deaf_is_told_apart() {
     run.at(3.0).patch(USER, &other, json!({"spec": {"n": 2}, "status": {"observedGeneration": 1}}));
     run.settle(Phase::Settle, 10.0, false);
     check(&run, expect![[r#"
-        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready: status.observedGeneration is 1, the generation is 2 at the end of the settling
+        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready by the end of the settling: status.observedGeneration is 1, generation is 2
           because the operator never saw the last change of the subject
           operator: it runs; its last request, 4, came at +1.50 s (patch samples.example.com ns/sample-1)
           event: its version 103 of +3.00 s never reached the operator: no watch of samples.example.com is open since one was ended by end at +2.00 s
@@ -83,7 +83,7 @@ fn growing_gaps_between_attempts_that_may_succeed_are_still_trying() {
     }
     run.at(2.0).settle(Phase::Settle, 10.0, false);
     check(&run, expect![[r#"
-        still-trying converges: Sample ns/sample-1 (uid 0000…) did not get ready: it has no condition Ready at the end of the settling
+        still-trying converges: Sample ns/sample-1 (uid 0000…) did not get ready by the end of the settling: it has no condition Ready
           because it still tries: update configmaps ns/sample-1-first failed 4 times (500 InternalError), last at +8.00 s, request 6
           operator: it runs; its last request, 6, came at +8.00 s (update configmaps ns/sample-1-first)
           event: its version 101 of +1.00 s never reached the operator, although a watch of samples.example.com is open
@@ -100,8 +100,8 @@ fn a_workload_child_must_be_current() {
     run.at(2.0).patch(OPERATOR, &uid, ready());
     run.settle(Phase::Settle, 10.0, true);
     check(&run, expect![[r#"
-        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready: StatefulSet sample-1: its controller has observed generation 0 of 1 at the end of the settling
-          because the operator never saw the last change of the subject
+        violation converges: Sample ns/sample-1 (uid 0000…) did not get ready by the end of the settling: StatefulSet sample-1: status.observedGeneration is 0, generation is 1
+          because the subject says that it is ready, what it owns is not
           operator: it runs; its last request, 4, came at +2.00 s (patch samples.example.com ns/sample-1)
           event: its version 101 of +1.00 s never reached the operator, although a watch of samples.example.com is open
     "#]]);

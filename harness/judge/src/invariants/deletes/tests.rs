@@ -35,7 +35,12 @@ fn the_same_404_again_and_again_is_shown() {
         run.at(at).refused(OPERATOR, "DELETE", "/api/v1/namespaces/ns/secrets/sample-1-token", 404, "NotFound");
     }
     run.settle(Phase::SettleTeardown, 10.0, false);
-    check(&run, expect![[""]]);
+    check(&run, expect![[r#"
+        violation deletes: Sample ns/sample-1 (uid 0000…) is still terminating since +5.00 s, held by example.com/cleanup
+          because delete secrets ns/sample-1-token fails: 404 NotFound 3 times
+          finalizer: example.com/cleanup: put there by operator/0 at +1.00 s, request 3, who should take it away
+          failing: delete secrets ns/sample-1-token failed 3 times (404 NotFound), last at +5.70 s, request 8
+    "#]]);
     assert_eq!(run.judge().verdict.verdict.to_string(), "fail");
 }
 
@@ -50,5 +55,10 @@ fn a_delete_step_that_waits_in_vain_is_a_violation_even_when_it_ends_later() {
     run.at(12.0).step("steps[1]", "remove", "delete", StepState::TimedOut { message: "it is still there".into() });
     run.at(13.0).patch(OPERATOR, &uid, json!({"metadata": {"finalizers": []}}));
     run.finish(&[], &[]);
-    check(&run, expect![[""]]);
+    check(&run, expect![[r#"
+        violation deletes: Sample ns/sample-1 (uid 0000…) is still terminating since +2.00 s, held by example.com/cleanup
+          because nobody takes away example.com/cleanup
+          finalizer: example.com/cleanup: put there by operator/0 at +1.00 s, request 3, who should take it away
+          waited: remove waited for the deletion from +2.00 s
+    "#]]);
 }

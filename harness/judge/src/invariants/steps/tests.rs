@@ -14,7 +14,15 @@ fn a_failed_assert_names_its_step_and_the_active_faults() {
     let message = "no Sample matches\nstatus.phase: \"Up\" was expected, there is none";
     run.at(9.0).step("steps[0].try[1]", "ready", "assert", StepState::Failed { message: message.into() });
     run.settle(Phase::Settle, 3.0, true);
-    expect![[""]].assert_eq(&run.text("assert"));
+    expect![[r#"
+        violation assert: ready: assert in steps[0].try[1] did not hold after 8.0 s
+          because no Sample matches
+          differs: status.phase: "Up" was expected, there is none
+          active: slow (always legal)
+          fault: slow fired once, at +1.00 s (always legal)
+          -> fault slow
+          -> step ready
+    "#]].assert_eq(&run.text("assert"));
 }
 
 #[test]
