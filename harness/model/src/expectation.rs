@@ -8,6 +8,7 @@ use crate::{
     verdict::{ExpectedOutcome, Verdict, VerdictKind},
 };
 use serde_json::json;
+use std::fmt::Write;
 
 /// Holds a verdict against an expectation. `bindings` has also what the run itself bound.
 pub fn compare(expect: &Expect, verdict: &Verdict, bindings: &Bindings) -> ExpectedOutcome {
@@ -70,19 +71,19 @@ fn wrong_verdict(expected: VerdictKind, verdict: &Verdict) -> String {
 fn missing(wanted: &ExpectedFinding, findings: &[Finding]) -> String {
     let mut text = format!("expected {}", wanted.invariant);
     if let Some(class) = wanted.class {
-        text.push_str(&format!(" ({})", class_name(class)));
+        let _ = write!(text, " ({})", class_name(class));
     }
     if let Some(object) = &wanted.object {
         let kind = object.kind.as_deref().unwrap_or("an object");
-        text.push_str(&format!(" on {kind} {}", object.name.as_deref().unwrap_or("of any name")));
+        let _ = write!(text, " on {kind} {}", object.name.as_deref().unwrap_or("of any name"));
     }
     for (word, value) in [("fault", &wanted.fault), ("step", &wanted.step)] {
         if let Some(value) = value {
-            text.push_str(&format!(" by {word} `{value}`"));
+            let _ = write!(text, " by {word} `{value}`");
         }
     }
     if let Some(words) = &wanted.message {
-        text.push_str(&format!(" saying {words:?}"));
+        let _ = write!(text, " saying {words:?}");
     }
     let same: Vec<&Finding> = findings.iter().filter(|f| f.invariant == wanted.invariant).collect();
     match same.first() {
@@ -93,7 +94,7 @@ fn missing(wanted: &ExpectedFinding, findings: &[Finding]) -> String {
                 (None, Some(step)) => format!("step `{step}`"),
                 (None, None) => "neither fault nor step".into(),
             };
-            text.push_str(&format!("; found was {} ({}, by {cause})", near.message, class_name(near.class)));
+            let _ = write!(text, "; found was {} ({}, by {cause})", near.message, class_name(near.class));
         }
     }
     text

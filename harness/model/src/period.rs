@@ -57,9 +57,10 @@ impl FromStr for Period {
 
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = self.0.as_millis();
+        let (us, ms) = (self.0.as_micros(), self.0.as_millis());
         match ms {
-            _ if ms % 1000 != 0 => write!(f, "{ms}ms"),
+            _ if !us.is_multiple_of(1000) => write!(f, "{us}us"),
+            _ if !ms.is_multiple_of(1000) => write!(f, "{ms}ms"),
             _ if ms >= 60_000 && ms.is_multiple_of(60_000) => write!(f, "{}m", ms / 60_000),
             _ => write!(f, "{}s", ms / 1000),
         }
@@ -106,6 +107,7 @@ mod tests {
             ("2m", 120_000, "2m"),
             ("1h", 3_600_000, "60m"),
             ("0s", 0, "0s"),
+            ("1500us", 1, "1500us"),
         ] {
             let p: Period = text.parse().unwrap();
             assert_eq!((p.0.as_millis(), p.to_string().as_str()), (ms, shown), "{text}");

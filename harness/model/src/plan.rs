@@ -10,6 +10,7 @@ use crate::{
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt::Write;
 
 /// Version of `plan.yaml`.
 pub const PLAN_VERSION: u32 = 1;
@@ -63,10 +64,10 @@ impl Plan {
     pub fn title(&self) -> String {
         let mut title = format!("{}/{}", self.suite_name, self.scenario_name);
         if let Some(variant) = &self.variant {
-            title.push_str(&format!(" [{variant}]"));
+            let _ = write!(title, " [{variant}]");
         }
         if let Some(matrix) = self.matrix_text() {
-            title.push_str(&format!(" ({matrix})"));
+            let _ = write!(title, " ({matrix})");
         }
         title
     }

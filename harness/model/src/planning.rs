@@ -10,8 +10,10 @@ use crate::{
     problem::{Path, Problem, nearest},
     scenario::{Scenario, ScenarioSpec},
     suite::{Suite, SuiteSpec, Variant},
+    yaml::Node,
 };
 use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -142,11 +144,11 @@ impl Making<'_> {
         let known = self.bindings(&namespace, &operator_namespace, seed, &matrix);
         matrix.iter_mut().for_each(|(name, value)| value.clone_from(&known[name.as_str()]));
 
-        let mut suite: SuiteSpec = self.spec(self.suite, load::suite_spec(), &known)?;
+        let mut suite: SuiteSpec = spec(self.suite, load::suite_spec(), &known)?;
         if let Some(variant) = variant.as_ref().and_then(|v| suite.operator.variants.get(v)).cloned() {
             apply(&mut suite, variant);
         }
-        let scenario: ScenarioSpec = self.spec(self.scenario, load::scenario_spec(), &known)?;
+        let scenario: ScenarioSpec = spec(self.scenario, load::scenario_spec(), &known)?;
         let process = &mut suite.operator.process;
         process.replicas = scenario.replicas.unwrap_or(process.replicas);
         Ok(Plan {
@@ -190,19 +192,6 @@ impl Making<'_> {
         known
     }
 
-    /// `spec` of a file with the bindings put in.
-    fn spec<T: serde::de::DeserializeOwned, F>(
-        &self,
-        file: &Loaded<F>,
-        schema: &Value,
-        known: &Bindings,
-    ) -> Result<T, Vec<Problem>> {
-        let at = Path::root().key("spec");
-        let written = file.tree.at(&at).map(crate::yaml::Node::to_value).unwrap_or_default();
-        let resolved = bindings::resolve(&written, known, Unresolved::Keep).unwrap_or(written);
-        load::decode(&file.source, &file.tree, &at, schema, &resolved, known)
-    }
-
     /// The first expectation for this variant whose `when` applies.
     fn expected(&self, variant: Option<&str>, matrix: &Bindings, known: &Bindings) -> Option<Expect> {
         let all = self.expect?;
@@ -211,6 +200,14 @@ impl Making<'_> {
         let resolved = bindings::resolve(&json!(expect), known, Unresolved::Keep).ok()?;
         serde_json::from_value(resolved).ok()
     }
+}
+
+/// `spec` of a file with the bindings put in.
+fn spec<T: DeserializeOwned, F>(file: &Loaded<F>, schema: &Value, known: &Bindings) -> Result<T, Vec<Problem>> {
+    let at = Path::root().key("spec");
+    let written = file.tree.at(&at).map(Node::to_value).unwrap_or_default();
+    let resolved = bindings::resolve(&written, known, Unresolved::Keep).unwrap_or(written);
+    load::decode(&file.source, &file.tree, &at, schema, &resolved, known)
 }
 
 /// Every combination of the matrix's values, the last name turning fastest.

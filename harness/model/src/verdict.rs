@@ -45,6 +45,7 @@ impl VerdictKind {
     }
 
     /// The worst of several: fail, then error, then inconclusive, then pass.
+    #[must_use]
     pub fn worst(self, other: Self) -> Self {
         let rank = |v: Self| match v {
             Self::Fail => 3,

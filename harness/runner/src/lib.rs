@@ -1,1 +1,26 @@
-//! (under construction)
+//! The runner: turns a plan into a history, on a real control plane, with the real operator.
+//!
+//! Serves the arrow `Plan ──runner──▶ cluster ▪ proxy ▪ operator ▪ witness ──▶ History` of the spine.
+
+mod api;
+mod arrange;
+mod error;
+mod exchange_match;
+mod files;
+mod harness_writes;
+mod hub;
+pub mod lane;
+mod probe;
+pub mod project;
+mod rbac;
+mod recorder;
+mod redact;
+mod replica;
+pub mod run;
+pub mod session;
+mod settle;
+mod stage;
+mod steps;
+mod witness;
+
+pub use error::Error;

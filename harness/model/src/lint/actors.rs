@@ -1,13 +1,13 @@
 //! Actors that nobody is.
 
 use super::scene::Scene;
-use crate::problem::Problem;
+use crate::{fault::OneOrMany, problem::Problem};
 
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, matches) in scene.matches() {
         let many = scene.scenario.tree.at(&path.key("actor")).is_some_and(|n| n.to_value().is_array());
-        for (i, actor) in matches.actor.iter().flat_map(|a| a.as_slice()).enumerate() {
+        for (i, actor) in matches.actor.iter().flat_map(OneOrMany::as_slice).enumerate() {
             let at = if many { path.key("actor").index(i) } else { path.key("actor") };
             if actor == "operator" {
                 let help = "`operator/0` is the first replica, `operator/*` any; left out, any is meant";

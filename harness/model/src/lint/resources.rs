@@ -5,7 +5,7 @@ use super::{
     scene::{Scene, join, until},
 };
 use crate::{
-    fault::Until,
+    fault::{OneOrMany, Until},
     invariants::Toggle,
     load::parse_manifests,
     problem::{Path, Problem, nearest},
@@ -67,7 +67,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     for (path, matches) in scene.matches() {
         let at = path.key("resource");
         let many = scene.scenario.tree.at(&at).is_some_and(|n| n.to_value().is_array());
-        for (i, name) in matches.resource.iter().flat_map(|r| r.as_slice()).enumerate() {
+        for (i, name) in matches.resource.iter().flat_map(OneOrMany::as_slice).enumerate() {
             named.push((if many { at.index(i) } else { at.clone() }, name.clone()));
         }
     }

@@ -196,7 +196,8 @@ impl<'a> Check<'a> {
         }
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             // A misspelled field or a misplaced operation is told already.
-            if !map.contains_key(name) && !mistaken.contains(&name) && !(name == "try" && strays > 0) {
+            let told = mistaken.contains(&name) || (name == "try" && strays > 0);
+            if !told && !map.contains_key(name) {
                 self.push(path.key(name), Place::Value, format!("missing field `{name}`"), None);
             }
         }

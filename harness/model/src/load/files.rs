@@ -35,7 +35,7 @@ pub(crate) fn scenario_spec() -> &'static Value {
 
 /// Reads a `spiritlevel.yaml`.
 pub fn load_suite(file: &str, text: &str) -> Loaded<Suite> {
-    load(file, text, &SUITE, Some("Suite"), |value| own_bindings(value))
+    load(file, text, &SUITE, Some("Suite"), own_bindings)
 }
 
 /// Reads a scenario. The suite's bindings may stand where the scenario needs a number or a duration.

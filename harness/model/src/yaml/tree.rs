@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             let next = self.parser.next_event().ok_or_else(end)?;
             match next {
                 // Presentation only.
-                Ok((Event::Anchor(..), _)) => {}
+                Ok((Event::Anchor(..) | Event::Comment(..), _)) => {}
                 Ok(event) => return Ok(event),
                 Err(error) => return Err(self.syntax(&error)),
             }

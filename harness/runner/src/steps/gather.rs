@@ -1,0 +1,67 @@
+//! `events`, `describe`, `get`, `operatorLogs`, `requestLog`: what a reader wants to see after a failure, as notes.
+
+use super::play::{Failure, Play};
+use crate::api;
+use serde_json::Value;
+use spiritlevel_model::{
+    history::Event,
+    operation::{Gather, Tail},
+};
+
+/// Lines of a log without a `tail`.
+const LINES: usize = 100;
+
+impl Play<'_> {
+    pub(super) async fn events(&self, _: &Gather) -> Result<(), Failure> {
+        let url = format!("/api/v1/namespaces/{}/events", self.namespace());
+        let list = self.objects(&self.around.lane.clients().arrange).get(&url).await?;
+        for event in list["items"].as_array().into_iter().flatten() {
+            let text = |key: &str| event[key].as_str().unwrap_or_default();
+            let about = event["involvedObject"]["name"].as_str().unwrap_or_default();
+            self.note(format!("event {} {} {about}: {}", text("type"), text("reason"), text("message")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn show(&self, gather: &Gather) -> Result<(), Failure> {
+        let found: Vec<Value> = {
+            let live = self.stage.recorder.live();
+            match &gather.target {
+                Some(target) => api::referred(&live.world, target, self.namespace()).into_iter().cloned().collect(),
+                None => {
+                    let subject = &self.stage.plan.suite.subject;
+                    live.world.of_kind(&subject.api_version, &subject.kind).map(|l| l.object.clone()).collect()
+                }
+            }
+        };
+        for mut object in found.into_iter().filter(|o| o["kind"] != "Secret") {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("managedFields");
+            }
+            self.note(serde_json::to_string_pretty(&object).map_err(|e| Failure::Broken(e.to_string()))?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn operator_logs(&self, tail: Tail) -> Result<(), Failure> {
+        for replica in self.stage.replicas() {
+            for line in replica.tail(tail.tail.unwrap_or(LINES)) {
+                self.note(format!("{}: {line}", replica.actor()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn request_log(&self, tail: Tail) -> Result<(), Failure> {
+        let lines: Vec<String> = {
+            let live = self.stage.recorder.live();
+            let requests = live.records.iter().rev().filter_map(|r| match &r.event {
+                Event::Request(q) if q.actor.is_operator() => Some(format!("request {} of {}: {}", q.id, q.actor, q.info)),
+                _ => None,
+            });
+            requests.take(tail.tail.unwrap_or(LINES)).collect()
+        };
+        lines.into_iter().rev().for_each(|l| self.note(l));
+        Ok(())
+    }
+}
