@@ -186,7 +186,8 @@ impl<'a> Reader<'a> {
             let next = self.parser.next_event().ok_or_else(end)?;
             match next {
                 // Presentation only.
-                Ok((Event::Anchor(..) | Event::Comment(..), _)) => {}
+                // Comments and names of anchors; the crate knows comments only with a feature that others may switch on.
+                Ok((event, _)) if !is_structure(&event) => {}
                 Ok(event) => return Ok(event),
                 Err(error) => return Err(self.syntax(&error)),
             }
@@ -313,6 +314,19 @@ impl<'a> Reader<'a> {
         let first_line = covered.lines().next().unwrap_or_default().trim_end();
         Span { line: at.start.line(), column: at.start.col() + 1, offset: range.start, length: first_line.len() }
     }
+}
+
+fn is_structure(event: &Event<'_>) -> bool {
+    event.is_node()
+        || matches!(
+            event,
+            Event::StreamStart
+                | Event::StreamEnd
+                | Event::DocumentStart(..)
+                | Event::DocumentEnd
+                | Event::SequenceEnd
+                | Event::MappingEnd
+        )
 }
 
 fn layout(style: StructureStyle) -> Style {
