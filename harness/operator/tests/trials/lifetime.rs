@@ -85,6 +85,17 @@ pub(crate) async fn nothing_outlives_a_killed_sandbox() -> Outcome {
     Ok(())
 }
 
+pub(crate) async fn nothing_outlives_a_killed_launcher() -> Outcome {
+    let mark = format!("launcher-{}", std::process::id());
+    let (fixture, process) = family(true, &mark).await?;
+    let launcher = parent(process.pid().cast_unsigned()).ok_or("it runs")?;
+    Command::new("kill").args(["-KILL", &launcher.to_string()]).status()?;
+    assert_eq!(tokio::time::timeout(SOON, process.wait()).await?, Exit::Signal(9));
+    until(SOON, || marked(&mark).is_empty())?;
+    assert_eq!(fixture.hear(&["exit", "0"]).await?, [""; 0], "the sandbox still works");
+    Ok(())
+}
+
 async fn family(full: bool, mark: &str) -> Result<(Fixture, spiritlevel_operator::Process), libtest_mimic::Failed> {
     let fixture = Fixture::with(|spec| {
         if !full {
@@ -139,10 +150,10 @@ fn running(pid: u32) -> bool {
 }
 
 fn children(of: u32) -> Vec<u32> {
-    let is_child = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-            stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok()) == Some(of)
-        })
-    };
-    processes().filter(is_child).collect()
+    processes().filter(|pid| parent(*pid) == Some(of)).collect()
+}
+
+fn parent(of: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }

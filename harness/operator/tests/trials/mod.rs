@@ -37,6 +37,7 @@ pub(crate) fn all() -> Vec<Trial> {
         trial("dropping_kills_everything", lifetime::dropping_kills_everything),
         trial("nothing_outlives_a_killed_harness", lifetime::nothing_outlives_a_killed_harness),
         trial("nothing_outlives_a_killed_sandbox", lifetime::nothing_outlives_a_killed_sandbox),
+        trial("nothing_outlives_a_killed_launcher", lifetime::nothing_outlives_a_killed_launcher),
         trial("stop_and_continue_reach_everyone", signals::stop_and_continue_reach_everyone),
         trial("kill_returns_when_all_are_dead", signals::kill_returns_when_all_are_dead),
         trial("stop_is_gentle_first", signals::stop_is_gentle_first),
