@@ -60,13 +60,14 @@ pub(super) async fn give(mut io: impl AsyncRead + AsyncWrite + Unpin, streams: S
             continue;
         }
         match u16::from_be_bytes([head[2], head[3]]) {
-            SYN_STREAM if length >= 4 && opened.len() < streams.0.len() => {
+            SYN_STREAM if length >= 4 => {
                 let id = [payload[0], payload[1], payload[2], payload[3]];
                 let mut reply = id.to_vec();
                 reply.extend(no_headers(!replied));
                 replied = true;
                 io.write_all(&control(SYN_REPLY, &reply)).await?;
                 opened.push(id);
+                // One more may come, for the size of a terminal.
                 if opened.len() == streams.0.len() {
                     write_answer(&mut io, &streams, &opened, answer).await?;
                 }
@@ -116,10 +117,12 @@ fn with_length(out: &mut Vec<u8>, flags: u8, payload: &[u8]) {
     out.extend(payload);
 }
 
-/// A block of no headers; all blocks of a connection are one zlib stream.
+/// A block of no headers; all blocks of a connection are one zlib stream. The empty stored block after the content is
+/// what makes a reader hand the content out (a sync flush).
 fn no_headers(first: bool) -> Vec<u8> {
     let mut out = if first { vec![0x78, 0x01] } else { Vec::new() };
     out.extend([0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]);
+    out.extend([0, 0, 0, 0xff, 0xff]);
     out
 }
 
