@@ -74,12 +74,11 @@ impl Tokens {
 
     /// The file of `--token-auth-file`: `token,user,uid,"group,group"`.
     pub(crate) fn to_csv(&self) -> String {
-        let mut csv = String::new();
-        for (identity, token) in &self.0 {
+        let line = |(identity, token): (&Identity, &String)| {
             let name = identity.user_name();
-            csv.push_str(&format!("{token},{name},{name},\"{}\"\n", identity.groups().join(",")));
-        }
-        csv
+            format!("{token},{name},{name},\"{}\"\n", identity.groups().join(","))
+        };
+        self.0.iter().map(line).collect::<Vec<_>>().concat()
     }
 }
 

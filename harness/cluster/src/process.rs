@@ -10,8 +10,11 @@ use spiritlevel_supervise::{Child, Spawn};
 
 use crate::Error;
 
-/// How many of its last log lines an ended process is reported with.
+/// How many of its last log lines an ended process is reported with, and how long each may be, in characters.
 const TAIL_LINES: usize = 12;
+const TAIL_WIDTH: usize = 400;
+/// How many are looked at: a panic's words stand above its stack trace.
+const SEARCHED_LINES: usize = 300;
 
 /// Which process of the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +111,11 @@ impl Process {
             Ok(Some(status)) => describe(status),
             Err(error) => error.to_string(),
         };
-        Some(Exit { component: self.component, status, log_tail: self.child.log_tail(TAIL_LINES) })
+        Some(Exit { component: self.component, status, log_tail: self.log_tail() })
+    }
+
+    fn log_tail(&self) -> String {
+        telling_tail(&self.child.log_tail(SEARCHED_LINES))
     }
 
     /// Asks `is_ready` every `interval` until it says yes, the process has ended, or time is over.
@@ -131,7 +138,7 @@ impl Process {
                 return Ok(());
             }
             if deadline.is_over() {
-                let log_tail = self.child.log_tail(TAIL_LINES);
+                let log_tail = self.log_tail();
                 return Err(Error::Timeout { what: what.to_owned(), after: deadline.limit(), log_tail });
             }
             tokio::time::sleep(interval).await;
@@ -145,7 +152,7 @@ impl Process {
     }
 
     fn ended(&self, exit: Exit) -> Error {
-        let tail = &exit.log_tail;
+        let tail = self.child.log_tail(SEARCHED_LINES);
         if tail.contains("no space left on device") {
             let path = self.child.log().map_or_else(PathBuf::new, PathBuf::from);
             return Error::DiskFull { path };
@@ -165,5 +172,45 @@ fn describe(status: std::process::ExitStatus) -> String {
     match signal {
         Some(signal) => format!("signal {signal}"),
         None => status.to_string(),
+    }
+}
+
+/// The last lines, without the stack trace of a Go panic.
+fn telling_tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let panic = lines.iter().rposition(|line| line.starts_with("panic: ") || line.starts_with("fatal error: "));
+    let end = panic.and_then(|panic| {
+        let trace = lines[panic..].iter().position(|line| line.starts_with("goroutine "))?;
+        Some(panic + trace)
+    });
+    let told: Vec<&str> = lines[..end.unwrap_or(lines.len())].iter().copied().filter(|line| !line.is_empty()).collect();
+    let last = told[told.len().saturating_sub(TAIL_LINES)..].iter().map(|line| shortened(line));
+    last.collect::<Vec<_>>().join("\n")
+}
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(TAIL_WIDTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_of_a_panic_ends_with_its_words() {
+        let log = "one\npanic: no space left on device\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:10 +0x28\n";
+        assert_eq!(telling_tail(log), "one\npanic: no space left on device");
+    }
+
+    #[test]
+    fn the_tail_is_short_and_complete_at_its_end() {
+        let log: String = (0..40).flat_map(|number| [number.to_string(), "\n".to_owned()]).collect();
+        let tail = telling_tail(&log);
+        assert!(tail.starts_with("28\n29") && tail.ends_with("\n39"), "{tail}");
+        assert_eq!(telling_tail(&"x".repeat(1000)).chars().count(), TAIL_WIDTH + 1);
+        assert_eq!(telling_tail(""), "");
     }
 }

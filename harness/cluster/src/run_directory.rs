@@ -84,7 +84,7 @@ fn private_directory(path: &Path, uid: u32) -> io::Result<()> {
         other => return other,
     }
     let metadata = fs::symlink_metadata(path)?;
-    if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o077 == 0 {
+    if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o777 == 0o700 {
         return Ok(());
     }
     let reason = "it is not a directory that belongs to this user alone (mode 0700); remove it or set XDG_RUNTIME_DIR";

@@ -121,8 +121,11 @@ async fn download() -> Outcome {
     let said = Said::default();
     let binaries = obtain(&sources, &said).await?;
     ensure(said.lines().iter().filter(|line| line.starts_with("downloading file://")).count() == 3, said.lines())?;
-    let left: Vec<PathBuf> = fs::read_dir(&sources.cache)?.map(|entry| entry.unwrap().path()).collect();
-    ensure(left.iter().all(|path| !path.to_string_lossy().contains("partial")), left)?;
+    let mut left = Vec::new();
+    for entry in fs::read_dir(&sources.cache)? {
+        left.push(entry?.file_name());
+    }
+    ensure(left.iter().all(|name| !name.to_string_lossy().contains("partial")), left)?;
     // The second start needs no network.
     sources.curl = "there-is-no-curl".into();
     ensure(obtain(&sources, &Said::default()).await? == binaries, binaries)
@@ -223,9 +226,9 @@ impl Place {
     /// A mirror of the upstream releases.
     fn publish(&self, sources: &Sources) -> Outcome {
         let directory = sources.cache_directory();
-        let name = directory.file_name().unwrap().to_str().unwrap();
-        let platform = name.split_once('-').unwrap().1;
-        let staged = self.path(&format!("staged/etcd-{ETCD_VERSION}-{platform}"));
+        let (_, platform) = directory.to_str().and_then(|path| path.rsplit_once("36.3-")).ok_or("no platform")?;
+        let packed_name = format!("etcd-{ETCD_VERSION}-{platform}");
+        let staged = self.path("staged").join(&packed_name);
         programs(&staged, ETCD_VERSION, KUBERNETES_VERSION)?;
 
         let kubernetes = self.path("mirror").join(KUBERNETES_VERSION).join("bin").join(platform.replace('-', "/"));
@@ -242,7 +245,7 @@ impl Place {
             .arg(etcd.join(&archive))
             .arg("-C")
             .arg(self.path("staged"))
-            .arg(staged.file_name().unwrap())
+            .arg(packed_name)
             .status()?;
         ensure(packed.success(), packed)?;
         let sums = format!("{}  something-else.zip\n{}  {archive}\n", "0".repeat(64), sum(&etcd.join(&archive))?);
@@ -277,7 +280,7 @@ fn programs(directory: &Path, etcd: &str, kubernetes: &str) -> Outcome {
 }
 
 fn program(path: &Path, content: &str) -> Outcome {
-    fs::create_dir_all(path.parent().unwrap())?;
+    fs::create_dir_all(path.parent().ok_or("a program has a directory")?)?;
     fs::write(path, content)?;
     fs::set_permissions(path, Permissions::from_mode(0o755))?;
     Ok(())
@@ -300,12 +303,12 @@ struct Said(Arc<Mutex<Vec<String>>>);
 
 impl Said {
     fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("nobody panics while holding it").clone()
     }
 }
 
 impl Progress for Said {
     fn say(&self, text: &str) {
-        self.0.lock().unwrap().push(text.to_owned());
+        self.0.lock().expect("nobody panics while holding it").push(text.to_owned());
     }
 }

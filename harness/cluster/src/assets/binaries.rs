@@ -43,12 +43,13 @@ impl Binaries {
 
     /// Asks each for its version; they must be of the pinned minor version.
     pub(super) async fn verify(&self) -> Result<(), Error> {
-        tokio::try_join!(
+        let (etcd, api_server, controller_manager) = tokio::join!(
             verify(&self.etcd, "etcd Version: ", ETCD_VERSION),
             verify(&self.kube_apiserver, "Kubernetes v", KUBERNETES_VERSION),
             verify(&self.kube_controller_manager, "Kubernetes v", KUBERNETES_VERSION),
-        )?;
-        Ok(())
+        );
+        // In this order, so that the same mistake is always told in the same words.
+        etcd.and(api_server).and(controller_manager)
     }
 }
 

@@ -67,6 +67,8 @@ async fn round_trip() -> Outcome {
     let directory = cluster.directory().path().to_owned();
     cluster.stop().await?;
     ensure(pids.iter().all(|pid| !is_alive(*pid)), &pids)?;
+    let late = cluster.start_controllers(cluster.endpoint()).await.err();
+    ensure(matches!(late, Some(Error::Stopped)), late)?;
     ensure(cluster.alive().is_none(), cluster.alive())?;
     drop(cluster);
     ensure(!directory.exists(), directory)
@@ -100,6 +102,9 @@ async fn killed_child() -> Outcome {
     let exit = eventually("the end is noticed", Duration::from_secs(5), async || cluster.alive()).await?;
     ensure(exit.component == Component::ApiServer && exit.status == "signal SIGKILL", &exit)?;
     ensure(exit.log_tail.lines().count() > 3, &exit)?;
+    // Whatever fails because of it is put down to it.
+    let error = cluster.prove_collection(&[]).await.err().ok_or("collection was proven without an API server")?;
+    ensure(matches!(&error, Error::Ended(cause) if *cause == exit), error)?;
     cluster.stop().await?;
     Ok(())
 }
@@ -140,11 +145,13 @@ async fn killed_harness() -> Outcome {
 
 /// The harness that gets killed.
 pub(crate) fn hold(file: &OsStr) -> ExitCode {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime starts on any working machine");
     let held: Result<(), Failed> = runtime.block_on(async {
         let cluster = start_with_controllers().await?;
-        let pids: String = process_ids(&cluster).await.iter().map(|pid| format!("{pid}\n")).collect();
-        fs::write(file, format!("{}\n{pids}end\n", cluster.directory().path().display()))?;
+        let mut lines = vec![cluster.directory().path().display().to_string()];
+        lines.extend(process_ids(&cluster).await.iter().map(u32::to_string));
+        lines.push("end\n".to_owned());
+        fs::write(file, lines.join("\n"))?;
         std::future::pending().await
     });
     eprintln!("{held:?}");
