@@ -54,7 +54,7 @@ struct Done {
     /// Uid and version decided about.
     about: Option<(String, String)>,
     answer: kube::Result<Answer>,
-    wrote: Outcome,
+    outcome: Outcome,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -194,12 +194,12 @@ impl Driver {
         let (client, permits) = (self.client.clone(), Arc::clone(&self.permits));
         self.writes.spawn(async move {
             let _permit = permits.acquire_owned().await;
-            let wrote = match write {
+            let outcome = match write {
                 Write::PodStatus { .. } | Write::ClaimStatus { .. } => Outcome::Reported,
                 _ => Outcome::Written,
             };
             match perform::write(&client, &key, write).await {
-                Ok(answer) => Done { key, about, answer: Ok(answer), wrote },
+                Ok(answer) => Done { key, about, answer: Ok(answer), outcome },
                 Err(error) => {
                     if is_race(&error) {
                         tracing::debug!(%key, %error, "reads again what has changed in the meantime");
@@ -207,23 +207,23 @@ impl Driver {
                         tracing::warn!(%key, %error, "a write of the kubelet stub failed, trying again");
                     }
                     let answer = perform::read(&client, &key).await;
-                    Done { key, about, answer, wrote: Outcome::Refused }
+                    Done { key, about, answer, outcome: Outcome::Refused }
                 }
             }
         });
     }
 
     fn finish(&mut self, done: Done) {
-        let Done { key, about, answer, wrote } = done;
+        let Done { key, about, answer, outcome } = done;
         self.in_flight.remove(&key);
         self.dirty.insert(key.clone());
         match answer {
             Ok(Answer::Now(news)) => {
-                self.hear(*news);
+                self.hear(news);
                 let mut world = self.shared.world();
                 // A report that changed nothing would be sent for ever.
                 if let Some((_, version)) = about
-                    && wrote == Outcome::Reported
+                    && outcome == Outcome::Reported
                     && world.identity(&key).is_some_and(|(_, now)| now == version)
                 {
                     tracing::warn!(%key, "the API server keeps nothing of what the kubelet stub reports");
@@ -237,7 +237,7 @@ impl Driver {
             }
             Err(error) => tracing::debug!(%key, %error, "the API server cannot be read"),
         }
-        match wrote {
+        match outcome {
             Outcome::Reported | Outcome::Written => {
                 self.failures.remove(&key);
             }

@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug)]
 pub(super) enum Answer {
     /// This version of it, or of the object that the write was to.
-    Now(Box<News>),
+    Now(News),
     /// It is not there.
     Gone,
 }
@@ -80,13 +80,13 @@ fn only(uid: String) -> DeleteParams {
 }
 
 fn of_pod(pod: Pod) -> Answer {
-    Answer::Now(Box::new(News::Pod(Change::Applied(pod))))
+    Answer::Now(News::Pod(Change::Applied(Box::new(pod))))
 }
 
 fn of_claim(claim: PersistentVolumeClaim) -> Answer {
-    Answer::Now(Box::new(News::Claim(Change::Applied(claim))))
+    Answer::Now(News::Claim(Change::Applied(Box::new(claim))))
 }
 
 fn of_volume(volume: PersistentVolume) -> Answer {
-    Answer::Now(Box::new(News::Volume(Change::Applied(volume))))
+    Answer::Now(News::Volume(Change::Applied(Box::new(volume))))
 }

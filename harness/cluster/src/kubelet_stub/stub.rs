@@ -89,7 +89,8 @@ impl KubeletStub {
     /// The containers of a running pod die with exit code 137. By its restart policy they are started again after
     /// [`KubeletRules::restart_after`], with one restart more, or the pod is Failed.
     ///
-    /// Fails if no such pod is running.
+    /// Fails if the stub knows no such running pod. It may hear of one a moment after others do: try again on
+    /// [`Self::changes`].
     pub fn kill_pod(&self, namespace: &str, name: &str) -> Result<(), Error> {
         let killed = self.shared.world().kill_pod(&(namespace.to_owned(), name.to_owned()), self.shared.now());
         self.shared.nudge.notify_one();

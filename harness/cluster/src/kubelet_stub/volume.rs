@@ -87,9 +87,9 @@ pub(super) fn next_claim(
 pub(super) fn next_volume(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Action {
     let spec = volume.spec.as_ref();
     let policy = spec.and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
-    let owned = volume.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PROVISIONED_BY));
+    let provisioned = volume.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PROVISIONED_BY));
     let owner = spec.and_then(|spec| spec.claim_ref.as_ref()).and_then(|reference| reference.uid.as_deref());
-    let (true, Some("Delete"), Some(owner)) = (owned, policy, owner) else {
+    let (true, Some("Delete"), Some(owner)) = (provisioned, policy, owner) else {
         return Action::Rest;
     };
     let status = volume.status.as_ref().and_then(|status| status.phase.as_deref());

@@ -64,8 +64,8 @@ pub(super) async fn follow<K>(
                 Some(Ok(Event::InitDone)) => {
                     Change::Listed(std::mem::take(&mut listed), std::mem::replace(&mut listing, Listing::Continues))
                 }
-                Some(Ok(Event::Apply(object))) => Change::Applied(object),
-                Some(Ok(Event::Delete(object))) => Change::Deleted(object),
+                Some(Ok(Event::Apply(object))) => Change::Applied(Box::new(object)),
+                Some(Ok(Event::Delete(object))) => Change::Deleted(Box::new(object)),
             };
             failures = 0;
             if out.send(wrap(change)).await.is_err() {

@@ -38,9 +38,9 @@ pub(super) enum Key {
 #[derive(Debug)]
 pub(super) enum Change<K> {
     /// A version of an object.
-    Applied(K),
+    Applied(Box<K>),
     /// The end of an object.
-    Deleted(K),
+    Deleted(Box<K>),
     /// All objects there are.
     Listed(Vec<K>, Listing),
 }
@@ -384,7 +384,7 @@ impl World {
 
 fn take<K: kube::Resource>(cache: &mut Cache<K>, change: Change<K>) -> BTreeSet<Name> {
     match change {
-        Change::Applied(object) => cache.apply(object).into_iter().collect(),
+        Change::Applied(object) => cache.apply(*object).into_iter().collect(),
         Change::Deleted(object) => cache.delete(&object).into_iter().collect(),
         Change::Listed(objects, listing) => cache.list(objects, listing),
     }

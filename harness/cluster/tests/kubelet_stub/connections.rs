@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use spiritlevel_cluster::{Cluster, Endpoint, Identity, connect, kubelet_stub::KubeletStub};
 
 use crate::{
-    ground::{Corner, DEADLINE, Outcome, idle},
+    ground::{Corner, Outcome, idle, until},
     objects::{is_ready, pod, restarts},
     relay::Relay,
 };
@@ -42,13 +42,6 @@ pub(crate) async fn lost_connections(corner: &Corner<'_>) -> Outcome {
 
 /// Kills a pod as soon as `stub` knows that it runs.
 async fn kill(stub: &KubeletStub, corner: &Corner<'_>, name: &str) -> Outcome {
-    let mut changes = stub.changes();
-    let known = async {
-        while stub.kill_pod(&corner.namespace, name).is_err() {
-            changes.changed().await?;
-        }
-        Ok::<_, tokio::sync::watch::error::RecvError>(())
-    };
-    tokio::time::timeout(DEADLINE, known).await.map_err(|_| format!("the stub never heard of {name}"))??;
+    until(stub, "it runs", |stub| stub.kill_pod(&corner.namespace, name).is_ok()).await?;
     corner.wait(name, |pod: Option<&Pod>| is_ready(pod) && restarts(pod) == 1).await
 }

@@ -168,20 +168,35 @@ impl Corner<'_> {
         });
         Ok(here.filter_map(|volume| volume.metadata.name).collect())
     }
+
+    /// Waits until no volume of this namespace is left.
+    pub(crate) async fn reclaimed(&self) -> Outcome {
+        for name in self.volumes().await? {
+            let api = Api::<PersistentVolume>::all(self.client.clone());
+            let gone = await_condition(api, &name, |volume: Option<&PersistentVolume>| volume.is_none());
+            tokio::time::timeout(DEADLINE, gone).await.map_err(|_| format!("volume {name} is never reclaimed"))??;
+        }
+        Ok(())
+    }
 }
 
 // === helpers ===
 
 /// Waits until the stub has nothing left to do in `namespace`.
 pub(crate) async fn idle(stub: &KubeletStub, namespace: &str) -> Outcome {
+    until(stub, "the stub is idle", |stub| stub.busy(namespace).is_empty()).await
+}
+
+/// Waits until `holds`, asked again whenever the stub has heard or done something.
+pub(crate) async fn until(stub: &KubeletStub, what: &str, holds: impl Fn(&KubeletStub) -> bool) -> Outcome {
     let mut changes = stub.changes();
     let waiting = async {
-        while !stub.busy(namespace).is_empty() {
+        while !holds(stub) {
             changes.changed().await?;
         }
         Ok::<_, Box<dyn Error>>(())
     };
-    tokio::time::timeout(DEADLINE, waiting).await.map_err(|_| "waited too long for the stub to be idle")?
+    tokio::time::timeout(DEADLINE, waiting).await.map_err(|_| format!("waited too long until {what}"))?
 }
 
 /// Rules with which nothing takes time that it need not take.

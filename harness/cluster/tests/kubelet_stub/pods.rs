@@ -12,7 +12,7 @@ use serde_json::json;
 use spiritlevel_cluster::kubelet_stub::{KubeletRules, PodMatch, PodPhase, PodState};
 
 use crate::{
-    ground::{Corner, DEADLINE, Outcome, quick},
+    ground::{Corner, DEADLINE, Outcome, quick, until},
     objects::{condition, describe, in_phase, is_ready, pod, restarts},
 };
 
@@ -66,7 +66,7 @@ pub(crate) async fn grace(corner: &Corner<'_>) -> Outcome {
     let began = Instant::now();
     pods.delete("slow", &one_second).await?;
     pods.delete("held", &one_second).await?;
-    assert!(!corner.ground.stub.busy(&corner.namespace).is_empty(), "a grace period runs");
+    until(&corner.ground.stub, "a grace period runs", |stub| !stub.busy(&corner.namespace).is_empty()).await?;
     corner.gone::<Pod>("slow").await?;
     assert!(began.elapsed() >= Duration::from_secs(1), "removed after {:?}", began.elapsed());
     corner
@@ -84,9 +84,9 @@ pub(crate) async fn kill(corner: &Corner<'_>) -> Outcome {
     corner.ready("always").await?;
     corner.ready("never").await?;
     assert!(corner.ground.stub.kill_pod(&corner.namespace, "absent").is_err());
-    corner.ground.stub.kill_pod(&corner.namespace, "never")?;
+    until(&corner.ground.stub, "it runs", |stub| stub.kill_pod(&corner.namespace, "never").is_ok()).await?;
     corner.wait("never", in_phase("Failed")).await?;
-    corner.ground.stub.kill_pod(&corner.namespace, "always")?;
+    until(&corner.ground.stub, "it runs", |stub| stub.kill_pod(&corner.namespace, "always").is_ok()).await?;
     corner.wait("always", |pod: Option<&Pod>| !is_ready(pod) && restarts(pod) == 0).await?;
     assert!(!corner.ground.stub.busy(&corner.namespace).is_empty(), "a restart is due");
     corner.rules(quick());

@@ -25,7 +25,7 @@ pub(crate) async fn expansion(corner: &Corner<'_>) -> Outcome {
         claim.and_then(|claim| claim.status.as_ref()).is_some_and(|status| {
             status.capacity.as_ref().is_some_and(|capacity| capacity["storage"].0 == "1536Mi")
                 && status.conditions.as_ref().is_none_or(Vec::is_empty)
-                && status.allocated_resource_statuses.as_ref().is_none_or(|all| all.is_empty())
+                && status.allocated_resource_statuses.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
         })
     };
     corner.wait("data", grown).await?;
@@ -52,8 +52,8 @@ pub(crate) async fn first_consumer(corner: &Corner<'_>) -> Outcome {
     corner.api::<Pod>().delete("user", &DeleteParams::default()).await?;
     corner.api::<PersistentVolumeClaim>().delete("data", &DeleteParams::default()).await?;
     corner.gone::<PersistentVolumeClaim>("data").await?;
+    corner.reclaimed().await?;
     corner.idle().await?;
-    assert_eq!(corner.volumes().await?, Vec::<String>::new());
     classes.delete(&class, &DeleteParams::default()).await?;
     Ok(())
 }

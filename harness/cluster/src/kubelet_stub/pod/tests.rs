@@ -56,17 +56,17 @@ fn claims_come_first() {
     with(Standing::Deleting).after(500).check(expect![[r#"
         status (to be called unschedulable)
           conditions: PodScheduled=False Unschedulable (0/1 nodes are available: persistentvolumeclaim "data" is being deleted.)"#]]);
-    with(Standing::Unbound).after(500).check(expect![[r#"
+    with(Standing::Unbound).after(500).check(expect![[r"
         status (to be called unschedulable)
-          conditions: PodScheduled=False Unschedulable (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.)"#]]);
+          conditions: PodScheduled=False Unschedulable (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.)"]]);
 }
 
 #[test]
 fn stuck_pending_is_said_once() {
     let case = Case::new(unscheduled()).state(PodState::Phase(PodPhase::Pending));
-    case.check(expect![[r#"
+    case.check(expect![[r"
         status (to be called unschedulable)
-          conditions: PodScheduled=False Unschedulable (0/1 nodes are available: 1 node(s) held back by a kubelet rule.)"#]]);
+          conditions: PodScheduled=False Unschedulable (0/1 nodes are available: 1 node(s) held back by a kubelet rule.)"]]);
     case.applied().check(expect!["rest"]);
 }
 
@@ -118,9 +118,9 @@ fn the_generation_is_reported() {
     pod["metadata"]["generation"] = json!(1);
     let running = Case::new(pod).after(200).applied();
     running.check(expect!["rest"]);
-    running.with("/metadata/generation", json!(2)).check(expect![[r#"
+    running.with("/metadata/generation", json!(2)).check(expect![[r"
         status (to change its state)
-          observedGeneration: 2"#]]);
+          observedGeneration: 2"]]);
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn a_closed_readiness_gate_keeps_ready_false() {
         .as_array_mut()
         .expect("it is a list")
         .push(json!({"type": "example.com/served", "status": "True"}));
-    open.check(expect![[r#"
+    open.check(expect![[r"
         status (to change its state)
-          conditions: Ready=True -reason -message"#]]);
+          conditions: Ready=True -reason -message"]]);
 }
 
 // === rules and states ===
@@ -169,10 +169,10 @@ fn the_first_matching_exception_decides() {
 fn states_of_a_running_pod() {
     let set = |state| running().state(state);
     set(PodState::Ready).check(expect!["rest"]);
-    set(PodState::NotReady).check(expect![[r#"
+    set(PodState::NotReady).check(expect![[r"
         status (to change its state)
           conditions: Ready=False ContainersNotReady (containers with unready status: [main]), ContainersReady=False ContainersNotReady (containers with unready status: [main])
-          containerStatuses: main running restarts 0"#]]);
+          containerStatuses: main running restarts 0"]]);
     set(PodState::Phase(PodPhase::Succeeded)).check(expect![[r#"
         status (to change its state)
           conditions: PodReadyToStartContainers=False, Ready=False PodCompleted, ContainersReady=False PodCompleted
@@ -247,16 +247,16 @@ fn only_jobs_complete_unless_a_rule_says_so() {
 #[test]
 fn a_killed_container_comes_back() {
     let killed = running().kill();
-    killed.check(expect![[r#"
+    killed.check(expect![[r"
         status (its container is to die)
           conditions: Ready=False ContainersNotReady (containers with unready status: [main]), ContainersReady=False ContainersNotReady (containers with unready status: [main])
-          containerStatuses: main exited 137 restarts 0"#]]);
+          containerStatuses: main exited 137 restarts 0"]]);
     let down = killed.applied();
     down.clone().after(150).check(expect!["wait 50 ms: to be restarted"]);
-    down.after(200).check(expect![[r#"
+    down.after(200).check(expect![[r"
         status (to be restarted)
           conditions: Ready=True -reason -message, ContainersReady=True -reason -message
-          containerStatuses: main running ready restarts 1 last exited 137"#]]);
+          containerStatuses: main running ready restarts 1 last exited 137"]]);
     running().with("/spec/restartPolicy", json!("Never")).kill().check_field("phase", expect![[r#""Failed""#]]);
 }
 
@@ -441,7 +441,7 @@ fn render(action: &Action) -> String {
             lines.sort();
             format!("status ({why}){}", lines.concat())
         }
-        other => format!("{other:?}"),
+        other @ Action::Write(_) => format!("{other:?}"),
     }
 }
 
@@ -461,8 +461,8 @@ fn render_condition(condition: &Value) -> String {
     let mut line = format!("{}={}", text("type"), text("status"));
     for (key, open, close) in [("reason", "", ""), ("message", "(", ")")] {
         match condition.get(key) {
-            Some(Value::Null) => line.push_str(&format!(" -{key}")),
-            Some(_) => line.push_str(&format!(" {open}{}{close}", text(key))),
+            Some(Value::Null) => line = format!("{line} -{key}"),
+            Some(_) => line = format!("{line} {open}{}{close}", text(key)),
             None => {}
         }
     }

@@ -28,7 +28,7 @@ fn time_counts_from_the_stage_not_from_the_last_event() {
     assert_eq!(world.busy("ns", at(150)), ["pod a: starting"]);
     let mut touched = pod("a", "uid-1", 2, Some("spiritlevel-node"));
     touched.metadata.annotations = Some([("touched".to_owned(), "yes".to_owned())].into());
-    world.hear(News::Pod(Change::Applied(touched)), at(150));
+    world.hear(News::Pod(Change::Applied(Box::new(touched))), at(150));
     assert!(matches!(world.next(&key("a"), at(200)), Action::Write(Write::PodStatus { .. })));
     assert_eq!(world.busy("elsewhere", at(200)), Vec::<String>::new());
 }
@@ -36,7 +36,7 @@ fn time_counts_from_the_stage_not_from_the_last_event() {
 #[test]
 fn an_old_version_replaces_no_newer_one() {
     let mut world = listed(vec![pod("a", "uid-1", 5, Some("spiritlevel-node"))]);
-    assert!(world.hear(News::Pod(Change::Applied(pod("a", "uid-1", 4, None))), at(0)).is_empty());
+    assert!(world.hear(News::Pod(Change::Applied(Box::new(pod("a", "uid-1", 4, None)))), at(0)).is_empty());
     assert!(matches!(world.next(&key("a"), at(0)), Action::Wait(..)));
 }
 
@@ -44,11 +44,11 @@ fn an_old_version_replaces_no_newer_one() {
 fn the_dead_stay_dead() {
     let first = pod("a", "uid-1", 5, None);
     let mut world = listed(vec![first.clone()]);
-    world.hear(News::Pod(Change::Deleted(first)), at(0));
+    world.hear(News::Pod(Change::Deleted(Box::new(first))), at(0));
     // The answer to a read that was under way.
-    world.hear(News::Pod(Change::Applied(pod("a", "uid-1", 6, None))), at(0));
+    world.hear(News::Pod(Change::Applied(Box::new(pod("a", "uid-1", 6, None)))), at(0));
     assert!(matches!(world.next(&key("a"), at(0)), Action::Rest));
-    world.hear(News::Pod(Change::Applied(pod("a", "uid-2", 7, None))), at(0));
+    world.hear(News::Pod(Change::Applied(Box::new(pod("a", "uid-2", 7, None)))), at(0));
     assert!(matches!(world.next(&key("a"), at(0)), Action::Write(Write::Bind { uid }) if uid == "uid-2"));
 }
 
@@ -74,7 +74,10 @@ fn an_end_is_for_one_pod_and_a_stay_for_the_name() {
     for (uid, version) in [("1", 1), ("2", 3)] {
         for pod_name in ["a", "b"] {
             let uid = format!("{pod_name}-{uid}");
-            world.hear(News::Pod(Change::Applied(pod(pod_name, &uid, version, Some("spiritlevel-node")))), at(0));
+            world.hear(
+                News::Pod(Change::Applied(Box::new(pod(pod_name, &uid, version, Some("spiritlevel-node"))))),
+                at(0),
+            );
         }
         let failed = |action| matches!(action, Action::Write(Write::PodStatus { patch, .. }) if patch["status"]["phase"] == "Failed");
         assert_eq!(failed(world.next(&key("a"), at(200))), version == 1);
@@ -99,7 +102,7 @@ fn a_report_that_the_server_does_not_keep_is_not_repeated() {
     let mut world = listed(vec![pod("a", "uid-1", 1, Some("spiritlevel-node"))]);
     world.settle(key("a"), "1".to_owned());
     assert!(matches!(world.next(&key("a"), at(200)), Action::Rest));
-    world.hear(News::Pod(Change::Applied(pod("a", "uid-1", 2, Some("spiritlevel-node")))), at(200));
+    world.hear(News::Pod(Change::Applied(Box::new(pod("a", "uid-1", 2, Some("spiritlevel-node"))))), at(200));
     assert!(matches!(world.next(&key("a"), at(200)), Action::Write(_)));
 }
 
@@ -115,7 +118,7 @@ fn only_a_running_pod_can_be_killed() {
         }],
     });
     running.status = serde_json::from_value(status).expect("the literal is a status");
-    world.hear(News::Pod(Change::Applied(running)), at(0));
+    world.hear(News::Pod(Change::Applied(Box::new(running))), at(0));
     assert!(world.kill_pod(&("ns".to_owned(), "a".to_owned()), at(0)));
     assert_eq!(world.busy("ns", at(0)), ["pod a: its container is to die"]);
 }
