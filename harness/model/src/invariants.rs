@@ -183,20 +183,20 @@ impl Effective {
     /// The scenario's settings over the suite's over the built-in ones: lists replace, what is left out is inherited.
     pub fn of(suite: &Invariants, scenario: &Invariants) -> Self {
         let limit = Period::secs(90);
-        let quiet = merge(&suite.quiet, &scenario.quiet, |outer, inner| Quiet {
+        let quiet = merge(suite.quiet.as_ref(), scenario.quiet.as_ref(), |outer, inner| Quiet {
             window: inner.window.or(outer.window),
             max_effective_writes: inner.max_effective_writes.or(outer.max_effective_writes),
             max_no_op_writes_per_minute: inner.max_no_op_writes_per_minute.or(outer.max_no_op_writes_per_minute),
         });
-        let within = |suite: &Option<Toggle<Within>>, scenario: &Option<Toggle<Within>>| {
+        let within = |suite: Option<&Toggle<Within>>, scenario: Option<&Toggle<Within>>| {
             let merged = merge(suite, scenario, |o, i| Within { within: i.within.or(o.within) });
             merged.map(|w| w.within.unwrap_or(limit))
         };
         let converges =
-            merge(&suite.converges, &scenario.converges, |o, i| Converges { within: i.within.or(o.within) });
+            merge(suite.converges.as_ref(), scenario.converges.as_ref(), |o, i| Converges { within: i.within.or(o.within) });
         let health =
-            merge(&suite.process_health, &scenario.process_health, |o, i| ProcessHealth { within: i.within.or(o.within) });
-        let orphans = merge(&suite.no_orphans, &scenario.no_orphans, |_, i| i.clone());
+            merge(suite.process_health.as_ref(), scenario.process_health.as_ref(), |o, i| ProcessHealth { within: i.within.or(o.within) });
+        let orphans = merge(suite.no_orphans.as_ref(), scenario.no_orphans.as_ref(), |_, i| i.clone());
         let list = |a: &[Property], b: &[Property]| if b.is_empty() { a.to_vec() } else { b.to_vec() };
         Self {
             converges: converges.map(|c| c.within.unwrap_or(limit)),
@@ -206,9 +206,9 @@ impl Effective {
                 max_no_op_writes_per_minute: q.max_no_op_writes_per_minute.unwrap_or(60),
             }),
             no_orphans: orphans.map(|o| o.retain),
-            legal_owners: merge(&suite.legal_owners, &scenario.legal_owners, |_, i| i.clone()).is_some(),
-            deletes: within(&suite.deletes, &scenario.deletes),
-            heals: within(&suite.heals, &scenario.heals),
+            legal_owners: merge(suite.legal_owners.as_ref(), scenario.legal_owners.as_ref(), |_, i| i.clone()).is_some(),
+            deletes: within(suite.deletes.as_ref(), scenario.deletes.as_ref()),
+            heals: within(suite.heals.as_ref(), scenario.heals.as_ref()),
             process_health: health.map(|h| h.within.unwrap_or(limit)),
             always: list(&suite.always, &scenario.always),
             never: list(&suite.never, &scenario.never),
@@ -218,7 +218,7 @@ impl Effective {
 }
 
 /// `None`: switched off.
-fn merge<T: Default + Clone>(outer: &Option<Toggle<T>>, inner: &Option<Toggle<T>>, both: impl Fn(&T, &T) -> T) -> Option<T> {
+fn merge<T: Default + Clone>(outer: Option<&Toggle<T>>, inner: Option<&Toggle<T>>, both: impl Fn(&T, &T) -> T) -> Option<T> {
     let outer_settings = match outer {
         Some(Toggle::Settings(s)) => s.clone(),
         _ => T::default(),

@@ -139,6 +139,7 @@ pub struct Output {
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::large_enum_variant, reason = "a plan has few of them, each made once")]
 pub enum StepAction {
     /// Server-side apply, as a user would with kubectl.
     Apply(Manifest),

@@ -8,7 +8,7 @@ use crate::{
     expect::ExpectFile,
     load::Loaded,
     planning::{PlanOptions, plans},
-    problem::Problem,
+    problem::{Path, Problem},
     scenario::Scenario,
     suite::Suite,
 };
@@ -54,7 +54,8 @@ pub fn lint(project: &Project<'_>) -> Vec<Problem> {
         problems.extend(suites::check(project, suite));
         problems.extend(bindings::check_suite(project, suite));
     }
-    for item in &project.scenarios {
+    for (i, item) in project.scenarios.iter().enumerate() {
+        problems.extend(second_of_a_name(&project.scenarios[..i], item));
         problems.extend(item.scenario.problems.iter().cloned());
         problems.extend(item.expect.iter().flat_map(|e| e.problems.iter().cloned()));
         let (Some(suite), Some(scenario)) = (&project.suite.value, &item.scenario.value) else { continue };
@@ -78,6 +79,15 @@ pub fn lint(project: &Project<'_>) -> Vec<Problem> {
     });
     problems.dedup();
     problems
+}
+
+/// Reports of two scenarios of one name would overwrite each other.
+fn second_of_a_name(earlier: &[ProjectScenario<'_>], item: &ProjectScenario<'_>) -> Option<Problem> {
+    let name = &item.scenario.value.as_ref()?.metadata.name;
+    let same = |s: &&ProjectScenario<'_>| s.scenario.value.as_ref().is_some_and(|s| s.metadata.name == *name);
+    let first = earlier.iter().find(same)?;
+    let problem = item.scenario.at_value(&Path::parse("metadata.name"), format!("a second scenario named `{name}`"));
+    Some(problem.with_help(format!("the first is {}", first.scenario.source.file)))
 }
 
 type Rule = fn(&Scene<'_>) -> Vec<Problem>;

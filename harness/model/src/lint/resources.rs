@@ -1,14 +1,15 @@
 //! Resources as URLs have them: plural, lower case, with their group. Anything else matches nothing.
 
 use super::{
-    project::Found,
+    project::{Found, Project},
     scene::{Scene, join, until},
 };
 use crate::{
     fault::{OneOrMany, Until},
-    invariants::Toggle,
-    load::parse_manifests,
+    invariants::{Invariants, Toggle},
+    load::{Loaded, parse_manifests},
     problem::{Path, Problem, nearest},
+    suite::Suite,
 };
 
 /// Kinds that operators deal with: kind, resource, group.
@@ -76,15 +77,27 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             named.push((at.key("event").key("resource"), resource.clone()));
         }
     }
-    if let Some(Toggle::Settings(orphans)) = &scene.spec.invariants.no_orphans {
-        let at = Path::parse("spec.invariants.noOrphans.retain");
-        let retain = orphans.retain.iter().enumerate();
-        named.extend(retain.map(|(i, r)| (at.index(i).key("resource"), r.resource.clone())));
-    }
-    let known = known(scene);
+    named.extend(retained(&Path::parse("spec.invariants"), &scene.spec.invariants));
+    problems(scene.scenario, named, &known(scene.project, scene.suite))
+}
+
+/// The resources that a suite's defaults name.
+pub(super) fn in_defaults(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
+    let named = retained(&Path::parse("spec.defaults.invariants"), &suite.spec.defaults.invariants);
+    problems(project.suite, named, &known(project, suite))
+}
+
+fn retained(at: &Path, invariants: &Invariants) -> Vec<(Path, String)> {
+    let Some(Toggle::Settings(orphans)) = &invariants.no_orphans else { return Vec::new() };
+    let at = at.key("noOrphans").key("retain");
+    let retain = orphans.retain.iter().enumerate();
+    retain.map(|(i, r)| (at.index(i).key("resource"), r.resource.clone())).collect()
+}
+
+fn problems<T>(file: &Loaded<T>, named: Vec<(Path, String)>, known: &[Known]) -> Vec<Problem> {
     let problem = |(path, name): (Path, String)| {
-        let (message, help) = wrong(&name, &known)?;
-        let problem = scene.at_value(&path, message);
+        let (message, help) = wrong(&name, known)?;
+        let problem = file.at_value(&path, message);
         Some(match help {
             Some(help) => problem.with_help(help),
             None => problem,
@@ -132,14 +145,14 @@ fn full(known: &Known) -> String {
 }
 
 /// What every API server has, and what the suite's CRDs add.
-fn known(scene: &Scene<'_>) -> Vec<Known> {
+fn known(project: &Project<'_>, suite: &Suite) -> Vec<Known> {
     let mut all: Vec<Known> = BUILT_IN
         .iter()
         .map(|(kind, resource, group)| Known { kind: (*kind).into(), resource: (*resource).into(), group: (*group).into() })
         .collect();
-    for file in &scene.suite.spec.crds {
-        let path = join(&scene.project.suite_dir, file);
-        let Found::File(text) = (scene.project.look)(&path) else { continue };
+    for file in &suite.spec.crds {
+        let path = join(&project.suite_dir, file);
+        let Found::File(text) = (project.look)(&path) else { continue };
         for object in parse_manifests(&path, &text).unwrap_or_default() {
             let names = &object["spec"]["names"];
             if let (Some(kind), Some(resource), Some(group)) =

@@ -15,6 +15,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             problems.push(scene.at_key(&path, "a step without operations does nothing"));
         }
     }
+    if scene.spec.replicas == Some(0) {
+        let problem = scene.at_value(&Path::parse("spec.replicas"), "without replicas there is no operator");
+        problems.push(problem.with_help("to begin without it, `- stopOperator: {}`"));
+    }
     for (name, values) in &scene.spec.matrix {
         if values.is_empty() {
             let path = Path::parse("spec.matrix").key(name);

@@ -1,8 +1,9 @@
 //! A suite can start an operator.
 
 use super::{
-    celled,
+    celled, names,
     project::{Found, Project},
+    resources,
     scene::join,
 };
 use crate::{
@@ -17,6 +18,8 @@ pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
     let operator = &suite.spec.operator;
     let at = Path::parse("spec.operator");
     let mut problems = Vec::new();
+    problems.extend(names::own(file, &suite.metadata));
+    problems.extend(resources::in_defaults(project, suite));
     problems.extend(operator.build.iter().flat_map(|b| build(project, &at.key("build"), b)));
     for (name, variant) in &operator.variants {
         let at = at.key("variants").key(name);

@@ -74,7 +74,8 @@ fn bombs_of_aliases_and_deep_nesting_end_early() {
     let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
     for i in 1..12 {
         let before = format!("*a{}", i - 1);
-        bomb += &format!("a{i}: &a{i} [{}]\n", [before.as_str(); 9].join(","));
+        let line = format!("a{i}: &a{i} [{}]\n", [before.as_str(); 9].join(","));
+        bomb.push_str(&line);
     }
     assert!(parse(&bomb).1[0].message.contains("too large"));
     assert!(!parse(&"[".repeat(5000)).1.is_empty());

@@ -185,7 +185,6 @@ impl<'a> Reader<'a> {
         loop {
             let next = self.parser.next_event().ok_or_else(end)?;
             match next {
-                // Presentation only.
                 // Comments and names of anchors; the crate knows comments only with a feature that others may switch on.
                 Ok((event, _)) if !is_structure(&event) => {}
                 Ok(event) => return Ok(event),
