@@ -202,8 +202,8 @@ impl Ledger {
         let ends = version.kind == VersionType::Deleted;
         match &w.answer {
             // The answer has not come or never will: anything it asked for may have happened.
-            None => same_name && self.is_plausible(w, seen),
-            Some((_, a)) if a.status.is_none() => same_name && self.is_plausible(w, seen),
+            None => same_name && is_plausible(w, seen),
+            Some((_, a)) if a.status.is_none() => same_name && is_plausible(w, seen),
             Some((_, a)) if !a.status.is_some_and(|s| (200..300).contains(&s)) => false,
             Some((_, a)) => {
                 let object = a.object.as_ref();
@@ -220,19 +220,19 @@ impl Ledger {
             }
         }
     }
+}
 
-    /// Whether an exchange of unknown outcome fits the kind of change.
-    fn is_plausible(&self, w: &Write, seen: &Seen) -> bool {
-        // What somebody else's answer has claimed exactly never comes here.
-        match (w.info.verb, seen.version.kind) {
-            (Verb::Create, VersionType::Added) => w.info.subresource.is_none(),
-            (Verb::Update | Verb::Patch, VersionType::Modified) => true,
-            // An apply or the removal of a finalizer.
-            (Verb::Patch, VersionType::Added) | (Verb::Update | Verb::Patch, VersionType::Deleted) => true,
-            (Verb::Delete, VersionType::Deleted) => true,
-            (Verb::Delete, VersionType::Modified) => seen.version.object.is_terminating(),
-            _ => false,
-        }
+/// Whether an exchange of unknown outcome fits the kind of change.
+fn is_plausible(w: &Write, seen: &Seen) -> bool {
+    // What somebody else's answer has claimed exactly never comes here.
+    match (w.info.verb, seen.version.kind) {
+        (Verb::Create, VersionType::Added) => w.info.subresource.is_none(),
+        (Verb::Update | Verb::Patch, VersionType::Modified) => true,
+        // An apply or the removal of a finalizer.
+        (Verb::Patch, VersionType::Added) | (Verb::Update | Verb::Patch, VersionType::Deleted) => true,
+        (Verb::Delete, VersionType::Deleted) => true,
+        (Verb::Delete, VersionType::Modified) => seen.version.object.is_terminating(),
+        _ => false,
     }
 }
 

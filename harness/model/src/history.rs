@@ -26,6 +26,7 @@ pub struct Record {
 /// What a record tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::large_enum_variant, reason = "records are made and passed on one at a time")]
 pub enum Event {
     /// The first record.
     Header(Header),
