@@ -9,11 +9,8 @@ use crate::{
     draft::About,
     wording,
 };
-use spiritlevel_model::{
-    Uid, Verb,
-    fault::At,
-};
-use std::collections::BTreeSet;
+use spiritlevel_model::{Uid, Verb, fault::At};
+use std::{collections::BTreeSet, fmt::Write as _};
 
 /// The cause of a finding, as far as it can be told.
 pub(crate) struct Blame<'c, 'a> {
@@ -112,13 +109,15 @@ impl Blame<'_, '_> {
         line.push_str(if before.len() == 1 { ", at " } else { ", first at " });
         line.push_str(&wording::at(first.at_ms));
         if let Some(request) = first.request {
-            line.push_str(&format!(" on request {request}"));
+            let _ = write!(line, " on request {request}");
         }
         match first.at {
             Some(At::BeforeSend) if !fault.declared.action.acts_on_streams() => {
-                line.push_str(&format!(", before the {what} was sent"));
+                let _ = write!(line, ", before the {what} was sent");
             }
-            Some(At::AfterCommit) => line.push_str(&format!(", after the {what} was committed")),
+            Some(At::AfterCommit) => {
+                let _ = write!(line, ", after the {what} was committed");
+            }
             Some(At::AfterReply) => line.push_str(", after the reply was delivered"),
             _ => {}
         }

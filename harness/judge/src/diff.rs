@@ -69,16 +69,13 @@ pub(crate) fn value_at<'v>(object: &'v Value, path: &[Segment]) -> &'v Value {
 
 /// `spec.ports[0].protocol`.
 pub(crate) fn path_text(path: &[Segment]) -> String {
-    let mut text = String::new();
-    for segment in path {
-        match segment {
-            Segment::Key(key) if key.contains(['.', '/']) => text.push_str(&format!("[{key:?}]")),
-            Segment::Key(key) if text.is_empty() => text.push_str(key),
-            Segment::Key(key) => text.push_str(&format!(".{key}")),
-            Segment::Index(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
+    let part = |(at, segment): (usize, &Segment)| match segment {
+        Segment::Key(key) if key.contains(['.', '/']) => format!("[{key:?}]"),
+        Segment::Key(key) if at == 0 => key.clone(),
+        Segment::Key(key) => format!(".{key}"),
+        Segment::Index(index) => format!("[{index}]"),
+    };
+    path.iter().enumerate().map(part).collect()
 }
 
 /// A value on one line, cut where it is long.

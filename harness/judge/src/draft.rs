@@ -1,6 +1,6 @@
 //! A finding while it is written: what is wrong, and about what, so that blame can be laid.
 
-use crate::case::Case;
+use crate::case::{Case, FaultLife};
 use spiritlevel_model::{
     ObjectRef, RequestId, Uid,
     finding::{Detail, Finding, FindingClass},
@@ -110,7 +110,7 @@ impl Draft {
         }
         let (mut finding, found_in) = (self.finding, self.about.found_in);
         finding.fault = blame.fault.map(|f| f.declared.name.clone());
-        finding.legality = blame.fault.map(|f| f.legality());
+        finding.legality = blame.fault.map(FaultLife::legality);
         finding.step = found_in.or(blame.step);
         if finding.class == FindingClass::Violation && blame.fault.is_some_and(|f| !f.gates(case.plan)) {
             finding.class = FindingClass::Robustness;

@@ -380,12 +380,12 @@ impl Run {
             self.settle(Phase::Settle, 3.0, true);
         }
         self.phase(Phase::Teardown);
-        subjects.iter().for_each(|uid| {
+        for uid in subjects {
             self.delete(USER, uid);
-        });
-        collected.iter().for_each(|uid| {
+        }
+        for uid in collected {
             self.delete(COLLECTOR, uid);
-        });
+        }
         self.settle(Phase::SettleTeardown, 3.0, true);
         self.phase(Phase::End)
     }

@@ -69,7 +69,9 @@ impl<'a> Case<'a> {
     /// Reads a history.
     pub(crate) fn new(plan: &'a Plan, history: &'a [Record]) -> Self {
         let mut ledger = Ledger::default();
-        history.iter().for_each(|record| ledger.record(record));
+        for record in history {
+            ledger.record(record);
+        }
         let authors: Vec<Option<RequestId>> =
             (0..ledger.versions().len()).map(|i| ledger.author(i).map(|w| w.id)).collect();
         let mut made: BTreeMap<RequestId, Vec<usize>> = BTreeMap::new();
@@ -149,7 +151,7 @@ impl<'a> Case<'a> {
         let subject = &self.plan.suite.subject;
         let group = subject.api_version.split_once('/').map_or("", |(group, _)| group);
         let served = self.kinds.iter().flat_map(|(_, kinds)| kinds.iter());
-        served.filter(|k| k.group == group && k.kind == subject.kind).map(KindInfo::key).last()
+        served.rev().find(|k| k.group == group && k.kind == subject.kind).map(KindInfo::key)
     }
 
     /// All live objects just before the record `seq`.

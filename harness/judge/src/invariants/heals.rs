@@ -87,19 +87,16 @@ fn generation_before(case: &Case<'_>, uid: &Uid, seq: u64) -> Option<i64> {
 fn deleted(case: &Case<'_>, drift: &Drift<'_>, world: &World, end: (u64, f64)) -> Option<Finding> {
     let life = drift.life;
     let seen = case.version(drift.index);
-    let alive = |o: &Value| !o.is_terminating();
-    let back = match seen.version.object["metadata"]["generateName"].as_str() {
-        Some(stem) => {
-            let alike = |w: &World| {
-                let of_stem = |o: &Value| o["metadata"]["generateName"] == stem && o.namespace() == seen.version.object.namespace();
-                w.live().filter(|l| l.resource == life.resource && of_stem(&l.object) && alive(&l.object)).count()
-            };
-            alike(world) >= alike(&case.world_before(seen.seq))
-        }
-        None => {
-            let at = world.at(&life.resource, life.object.namespace.as_deref(), &life.object.name);
-            at.is_some_and(|l| alive(&l.object))
-        }
+    let lives = |o: &Value| !o.is_terminating();
+    let back = if let Some(stem) = seen.version.object["metadata"]["generateName"].as_str() {
+        let count = |w: &World| {
+            let of_stem = |o: &Value| o["metadata"]["generateName"] == stem && o.namespace() == seen.version.object.namespace();
+            w.live().filter(|l| l.resource == life.resource && of_stem(&l.object) && lives(&l.object)).count()
+        };
+        count(world) >= count(&case.world_before(seen.seq))
+    } else {
+        let at = world.at(&life.resource, life.object.namespace.as_deref(), &life.object.name);
+        at.is_some_and(|l| lives(&l.object))
     };
     if back {
         return None;

@@ -152,7 +152,7 @@ fn finding(
         .maybe("owner", owner)
         .maybe("tie", (tie.by > TieBy::Uid).then(|| format!("it carries the name of {}", subject.object)))
         .maybe("refused", refused)
-        .maybe("below", (below > 0).then(|| format!("{below} more objects stay because of it")))
+        .maybe("below", (below > 0).then(|| format!("what hangs on it stays as well: {below} more")))
         .step(down)
         .finish(case)
 }
@@ -214,7 +214,7 @@ fn refused(case: &Case<'_>, life: &Life) -> Option<String> {
 /// The last deletion by the garbage collector before `seq`.
 fn collector_idle(case: &Case<'_>, seq: u64) -> Option<f64> {
     let deletions = case.versions().iter().enumerate().filter(|(i, v)| v.seq < seq && case.is_collectors(*i));
-    deletions.map(|(_, v)| v.at_ms).last()
+    deletions.map(|(_, v)| v.at_ms).next_back()
 }
 
 /// The step that deleted the subject while no operator ran.

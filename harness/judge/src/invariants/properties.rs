@@ -130,7 +130,8 @@ fn unfulfilled(case: &Case<'_>, property: &Property, object: Option<&ObjectRef>,
 /// An expression without an answer is a violation of its own: a property that cannot be told does not hold.
 fn no_answer(case: &Case<'_>, invariant: &str, property: &Property, error: &CelError, at: (u64, f64)) -> Finding {
     let message = format!("{:?} cannot be told", property.name);
-    Draft::new(invariant, message, error.to_string(), at).finish(case)
+    let cause = error.to_string().lines().next().unwrap_or_default().to_owned();
+    Draft::new(invariant, message, cause, at).finish(case)
 }
 
 fn is_of(case: &Case<'_>, resource: &ResourceKey, selector: &KindSelector) -> bool {

@@ -180,20 +180,17 @@ fn window_text(window: &Window) -> String {
     format!("{} to {} in {}, {whole}", wording::at(window.from_ms), wording::at(window.to_ms), wording::phase(window.phase))
 }
 
-/// The fields that change between consecutive versions, with their last two values; the most often changed first.
+/// The fields that change between consecutive versions, with the values of their last change; the most often changed
+/// first.
 fn flips(case: &Case<'_>, writes: &[usize]) -> Vec<(String, String)> {
-    let mut fields: BTreeMap<Vec<Segment>, (usize, Vec<Value>)> = BTreeMap::new();
+    let mut fields: BTreeMap<Vec<Segment>, (usize, String)> = BTreeMap::new();
     for index in writes {
         let seen = case.version(*index);
         let Some(before) = seen.before.filter(|_| seen.version.kind != VersionType::Deleted) else { continue };
         for change in diff::changes(&case.version(before).version.object, &seen.version.object) {
             let field = fields.entry(change.path).or_default();
             field.0 += 1;
-            for value in [change.before, change.after] {
-                if !field.1.contains(&value) {
-                    field.1.push(value);
-                }
-            }
+            field.1 = format!("{} → {}", diff::value_text(&change.before), diff::value_text(&change.after));
         }
     }
     // What changed once did not flip, unless nothing changed more often.
@@ -202,12 +199,7 @@ fn flips(case: &Case<'_>, writes: &[usize]) -> Vec<(String, String)> {
         all.retain(|(_, (n, _))| *n > 1);
     }
     all.sort_by_key(|(path, (n, _))| (std::cmp::Reverse(*n), path.clone()));
-    let text = |values: &[Value]| {
-        let last = &values[values.len().saturating_sub(2)..];
-        let more = if values.len() > 2 { "… " } else { "" };
-        format!("{more}{}", last.iter().map(diff::value_text).collect::<Vec<_>>().join(" → "))
-    };
-    all.iter().map(|(path, (_, values))| (diff::path_text(path), text(values))).collect()
+    all.iter().map(|(path, (_, values))| (diff::path_text(path), values.clone())).collect()
 }
 
 fn rate_finding(case: &Case<'_>, window: &Window, ids: &[RequestId], per_minute: f64) -> Finding {

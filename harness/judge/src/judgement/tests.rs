@@ -64,7 +64,9 @@ fn good(disturb: impl FnOnce(&mut Run)) -> Run {
 
 #[test]
 fn doubts_make_a_run_inconclusive_and_broken_steps_an_error() {
-    verdict(&good(|run| drop(run.effect("lost", "the connection broke"))), expect![[r#"
+    verdict(&good(|run| {
+            run.effect("lost", "the connection broke");
+        }), expect![[r#"
         pass
     "#]]);
     verdict(&good(|_| {}), expect![[r#"
@@ -82,7 +84,9 @@ fn doubts_make_a_run_inconclusive_and_broken_steps_an_error() {
             steps[1] (await) waited in vain: fault x did not fire"#]],
     );
     verdict(
-        &good(|run| drop(run.step("steps[1]", "go", "apply", StepState::Broken { message: "422 Invalid".into() }))),
+        &good(|run| {
+            run.step("steps[1]", "go", "apply", StepState::Broken { message: "422 Invalid".into() });
+        }),
         expect![[r#"
             error
             steps[1] (apply) could not be done at +1.00 s: 422 Invalid"#]],
@@ -140,8 +144,12 @@ fn orphan_amid(noise: impl Fn(&mut Run, u32)) -> Vec<String> {
 fn noise_of_others_changes_nothing() {
     let calm = orphan_amid(|_, _| {});
     assert_eq!(calm.len(), 1);
-    let notes = |run: &mut Run, _| drop(run.event(Event::Note { text: "somebody sneezed".into() }));
-    let reads = |run: &mut Run, _| drop(run.request("some-controller", "GET", "/api/v1/namespaces/ns/pods"));
+    let notes = |run: &mut Run, _| {
+        run.event(Event::Note { text: "somebody sneezed".into() });
+    };
+    let reads = |run: &mut Run, _| {
+        run.request("some-controller", "GET", "/api/v1/namespaces/ns/pods");
+    };
     let refusals = |run: &mut Run, _| {
         run.refused("some-controller", "POST", "/api/v1/namespaces/ns/pods", 403, "Forbidden");
     };

@@ -45,7 +45,7 @@ fn the_same_failing_request_again_and_again_is_a_violation() {
 #[test]
 fn an_operator_that_is_dead_or_deaf_is_told_apart() {
     let mut run = Run::new();
-    let uid = run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
+    run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
     run.at(2.0).process(ProcessEvent::Exited { code: Some(1), signal: None, expected: false, last_lines: vec![] });
     run.settle(Phase::Settle, 10.0, false);
     check(&run, expect![[r#"
@@ -71,7 +71,6 @@ fn an_operator_that_is_dead_or_deaf_is_told_apart() {
           fault: end fired once, at +2.00 s (always legal)
           -> fault end
     "#]]);
-    drop(uid);
 }
 
 #[test]

@@ -230,6 +230,6 @@ fn what_hangs_on_another_orphan_is_counted_there() {
           created: by operator/0 at +1.00 s, request 4, without ownerReferences
           owner: Sample ns/sample-1 (uid 0000…) deleted at +4.00 s
           tie: it carries the name of Sample ns/sample-1
-          below: 1 more objects stay because of it
+          below: what hangs on it stays as well: 1 more
     "#]]);
 }

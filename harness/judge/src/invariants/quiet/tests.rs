@@ -106,7 +106,7 @@ fn progress_on_the_way_to_readiness_is_no_loop() {
     check(&run, expect![[r#"
         violation quiet: Sample ns/sample-1 was written 7 times by the operator in 10.0 s of rest (0.7 a second), requests 5, 6, 7, 8, 9, … 11
           because status.ready changes with every write
-          flips: status.ready: … 4 → 5
+          flips: status.ready: 5 → 1
           window: +3.00 s to +13.00 s in the settling, it never came to rest
     "#]]);
 }
