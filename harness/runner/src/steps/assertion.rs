@@ -8,7 +8,7 @@ use spiritlevel_model::{
     assertion::{Tree, closest, output, render},
     bindings::Bindings,
     history::{Event, StepRecord, StepState, VersionType},
-    operation::{Assertion, Ref},
+    operation::{Assertion, Operation, Ref},
     world::World,
 };
 use std::time::Duration;
@@ -60,14 +60,20 @@ impl Play<'_> {
         Ok(Wanted { target, tree: tree(value)? })
     }
 
-    pub(super) async fn assert(&self, assertion: &Assertion, limit: Duration) -> Result<(), Failure> {
+    pub(super) async fn assert(&self, assertion: &Assertion, operation: &Operation, limit: Duration) -> Result<(), Failure> {
         let (wanted, known) = (self.wanted(assertion)?, self.bindings());
+        // Outputs are of the object that matched, of the last tree where there are several.
+        let matched = |live: &Live| -> Option<Value> {
+            let last = wanted.last()?;
+            closest(&last.tree, api::referred(&live.world, &last.target, self.namespace()), &known).ok().cloned()
+        };
         let lacking = |live: &Live| {
             let trees = wanted.iter().find_map(|w| lacking(w, &live.world, self.namespace(), &known));
             trees.or_else(|| assertion.cel.as_ref().and_then(|cel| unfulfilled(cel, &live.world)))
         };
-        if self.stage.recorder.wait_for(limit, |live| lacking(live).is_none().then_some(())).await.is_some() {
-            return Ok(());
+        let holds = |live: &Live| lacking(live).is_none().then(|| matched(live).unwrap_or(Value::Null));
+        if let Some(object) = self.stage.recorder.wait_for(limit, holds).await {
+            return self.outputs(operation, &object);
         }
         let why = lacking(&self.stage.recorder.live()).unwrap_or_default();
         Err(Failure::Failed(format!("after {} s: {why}", limit.as_secs())))

@@ -145,7 +145,7 @@ impl<'a> Play<'a> {
                 self.write(action, operation, limit(defaults.apply)).await
             }
             StepAction::Delete(delete) => self.delete(delete, limit(defaults.delete)).await,
-            StepAction::Assert(assertion) => self.assert(assertion, limit(defaults.assert)).await,
+            StepAction::Assert(assertion) => self.assert(assertion, operation, limit(defaults.assert)).await,
             StepAction::Error(assertion) => self.absent(assertion, limit(defaults.error)).await,
             StepAction::Never(assertion) => self.promise(path, assertion, super::assertion::Kind::Never),
             StepAction::Always(assertion) => self.promise(path, assertion, super::assertion::Kind::Always),
