@@ -1,11 +1,11 @@
 //! One start of the operator, from its first to its last process.
 
 use crate::output::{Log, Stream};
+use crate::signals::{self, PidNamespace};
 use crate::wire::{Order, Refusal, Report, send};
-use crate::{Error, Launch, Observer, Sandbox, Signal, signals};
+use crate::{Error, Launch, Observer, Sandbox, Signal};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::PathBuf;
 use std::{fmt, io, time::Duration};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::{UnixStream, unix::pipe};
@@ -53,7 +53,7 @@ enum State {
 pub struct Process {
     pid: i32,
     /// The PID namespace of its own, if it has one.
-    namespace: Option<PathBuf>,
+    namespace: Option<PidNamespace>,
     state: watch::Receiver<State>,
     /// Its closing ends the process.
     socket: StdUnixStream,
@@ -120,7 +120,7 @@ impl Process {
             let _ = tokio::time::timeout(DRAIN, async { while copying.join_next().await.is_some() {} }).await;
             state.send_replace(State::Quiet(exit));
         });
-        let namespace = signals::own_namespace(pid);
+        let namespace = PidNamespace::of(pid);
         Ok(Self { pid, namespace, state: receiver, socket, _watching: watching, _sandbox: sandbox })
     }
 
@@ -144,7 +144,7 @@ impl Process {
             return Ok(0);
         }
         let (pid, namespace) = (self.pid, self.namespace.clone());
-        let reached = tokio::task::spawn_blocking(move || signals::signal_all(pid, namespace.as_deref(), signal)).await;
+        let reached = tokio::task::spawn_blocking(move || signals::signal_all(pid, namespace.as_ref(), signal)).await;
         let reached = match reached.map_err(|error| Error::Prepare { step: "send a signal", source: error.into() })? {
             // It ended meanwhile.
             Err(Error::Signal { source, .. }) if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => 0,

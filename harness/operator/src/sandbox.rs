@@ -179,8 +179,11 @@ impl Resident {
 
     fn ask(&self, request: &Request, beside: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<Vec<OwnedFd>> {
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        send(&*control, request, beside)?;
-        let (answer, descriptors) = receive::<Result<(), Refusal>>(&*control)?;
+        let answered = send(&*control, request, beside).and_then(|()| receive::<Result<(), Refusal>>(&*control));
+        let (answer, descriptors) = answered.inspect_err(|_| {
+            // A late answer must not be taken for that of the next question.
+            let _ = control.shutdown(std::net::Shutdown::Both);
+        })?;
         answer.map(|()| descriptors).map_err(|refusal| refusal.source())
     }
 }

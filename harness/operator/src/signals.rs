@@ -5,8 +5,9 @@
 use crate::Error;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long all threads may take to stop, in steps of 1 ms.
@@ -16,15 +17,29 @@ const STOP_PATIENCE_MS: u64 = 2000;
 /// start programs that way.
 const UNINTERRUPTIBLE_AFTER_MS: u64 = 20;
 
-/// The PID namespace of a process, unless it is ours too.
-pub(crate) fn own_namespace(pid: i32) -> Option<PathBuf> {
-    let ours = namespace(Path::new("/proc/self"));
-    namespace(Path::new(&format!("/proc/{pid}"))).filter(|theirs| Some(theirs) != ours.as_ref())
+/// A PID namespace, held open: its number can be given to no other while we look for its members.
+#[derive(Clone, Debug)]
+pub(crate) struct PidNamespace {
+    link: PathBuf,
+    _held: Arc<File>,
+}
+
+// === impl PidNamespace ===
+
+impl PidNamespace {
+    /// The one of a process, unless it is ours too.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let held = File::open(process.join("ns/pid")).ok()?;
+        // The number cannot have changed since: a process keeps its PID namespace, and this one is ours to start.
+        let link = namespace(&process)?;
+        (Some(&link) != namespace(Path::new("/proc/self")).as_ref()).then(|| Self { link, _held: Arc::new(held) })
+    }
 }
 
 /// The process group first, which is atomic, then who left it (`setsid`): the same PID namespace. Without a namespace the
 /// group is all there is. SIGSTOP returns when every thread has stopped; `kill` alone only asks. Blocks.
-pub(crate) fn signal_all(pid: i32, of: Option<&Path>, signal: Signal) -> Result<usize, Error> {
+pub(crate) fn signal_all(pid: i32, of: Option<&PidNamespace>, signal: Signal) -> Result<usize, Error> {
     killpg(Pid::from_raw(pid), signal).map_err(|error| Error::Signal { pid, source: error.into() })?;
     for waited_ms in 0..STOP_PATIENCE_MS {
         let all = members(pid, of);
@@ -44,9 +59,11 @@ pub(crate) fn signal_all(pid: i32, of: Option<&Path>, signal: Signal) -> Result<
 }
 
 /// The folders under `/proc` of the operator's processes.
-fn members(pid: i32, of: Option<&Path>) -> Vec<PathBuf> {
+fn members(pid: i32, of: Option<&PidNamespace>) -> Vec<PathBuf> {
     match of {
-        Some(of) => entries(Path::new("/proc")).filter(|process| namespace(process).as_deref() == Some(of)).collect(),
+        Some(of) => {
+            entries(Path::new("/proc")).filter(|process| namespace(process).as_ref() == Some(&of.link)).collect()
+        }
         None => entries(Path::new("/proc")).filter(|process| field(process, GROUP) == Some(pid.to_string())).collect(),
     }
 }

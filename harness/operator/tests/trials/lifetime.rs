@@ -88,7 +88,7 @@ pub(crate) async fn nothing_outlives_a_killed_sandbox() -> Outcome {
 pub(crate) async fn nothing_outlives_a_killed_launcher() -> Outcome {
     let mark = format!("launcher-{}", std::process::id());
     let (fixture, process) = family(true, &mark).await?;
-    let launcher = parent(process.pid().cast_unsigned()).ok_or("it runs")?;
+    let launcher = stat(process.pid().cast_unsigned(), PARENT).ok_or("it runs")?;
     Command::new("kill").args(["-KILL", &launcher.to_string()]).status()?;
     assert_eq!(tokio::time::timeout(SOON, process.wait()).await?, Exit::Signal(9));
     until(SOON, || marked(&mark).is_empty())?;
@@ -109,7 +109,10 @@ async fn family(full: bool, mark: &str) -> Result<(Fixture, spiritlevel_operator
     }
     let (process, mut lines) = fixture.start_as(launch).await?;
     assert_eq!(lines.next().await?, "family");
-    until(PATIENCE, || marked(mark).len() == 6)?;
+    // Three stay in the group, three leave it.
+    let group = process.pid().cast_unsigned();
+    let stay = || marked(mark).into_iter().filter(|pid| stat(*pid, GROUP) == Some(group)).count();
+    until(PATIENCE, || (marked(mark).len(), stay()) == (6, 3))?;
     Ok((fixture, process))
 }
 
@@ -150,10 +153,14 @@ fn running(pid: u32) -> bool {
 }
 
 fn children(of: u32) -> Vec<u32> {
-    processes().filter(|pid| parent(*pid) == Some(of)).collect()
+    processes().filter(|pid| stat(*pid, PARENT) == Some(of)).collect()
 }
 
-fn parent(of: u32) -> Option<u32> {
+/// Places in `/proc/N/stat` behind the name.
+const PARENT: usize = 1;
+const GROUP: usize = 2;
+
+fn stat(of: u32, place: usize) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    stat.rsplit_once(") ")?.1.split(' ').nth(place)?.parse().ok()
 }

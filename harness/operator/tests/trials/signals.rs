@@ -2,16 +2,16 @@
 
 use super::fixture::{Fixture, PATIENCE};
 use crate::Outcome;
-use spiritlevel_operator::{Exit, Signal};
+use spiritlevel_operator::{Exit, Process, Signal};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) async fn stop_and_continue_reach_everyone() -> Outcome {
     let fixture = Fixture::new()?;
     let (process, mut lines) = fixture.start(&["family"]).await?;
     assert_eq!(lines.next().await?, "family");
-    let family = Family(fs::read_link(format!("/proc/{}/ns/pid", process.pid()))?);
+    let family = Family::of(&process)?;
     family.until(|family| family.ticks().len() == 6 && family.ticks().iter().all(|ticks| *ticks > 0))?;
 
     assert_eq!(process.signal(Signal::SIGSTOP).await?, 6);
@@ -37,7 +37,7 @@ pub(crate) async fn kill_returns_when_all_are_dead() -> Outcome {
     for _ in 0..5 {
         let (process, mut lines) = fixture.start(&["family"]).await?;
         assert_eq!(lines.next().await?, "family");
-        let family = Family(fs::read_link(format!("/proc/{}/ns/pid", process.pid()))?);
+        let family = Family::of(&process)?;
         assert!(!family.ticks().is_empty());
         process.signal(Signal::SIGKILL).await?;
         assert_eq!((family.ticks().len(), process.exit()), (0, Some(Exit::Signal(9))));
@@ -62,13 +62,22 @@ pub(crate) async fn stop_is_gentle_first() -> Outcome {
 }
 
 /// The processes of one PID namespace, as the host sees them.
-struct Family(std::path::PathBuf);
+struct Family {
+    namespace: PathBuf,
+    /// Keeps the kernel from giving its number to the sandbox of another trial.
+    _held: fs::File,
+}
 
 impl Family {
+    fn of(process: &Process) -> std::io::Result<Self> {
+        let link = format!("/proc/{}/ns/pid", process.pid());
+        Ok(Self { namespace: fs::read_link(&link)?, _held: fs::File::open(&link)? })
+    }
+
     /// CPU ticks of each, in the order of their numbers. Zombies are none of it.
     fn ticks(&self) -> Vec<u64> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-        let member = |process: &std::path::PathBuf| fs::read_link(process.join("ns/pid")).is_ok_and(|ns| ns == self.0);
+        let member = |process: &PathBuf| fs::read_link(process.join("ns/pid")).is_ok_and(|ns| ns == self.namespace);
         let mut members: Vec<_> = entries.filter(member).collect();
         members.sort();
         members.iter().filter_map(|process| ticks(process)).collect()
