@@ -69,9 +69,14 @@ impl Connection {
 /// Accepts until the listener is stopped.
 pub(crate) async fn accept(path: Arc<Path>, socket: Arc<Socket>, tls: TlsAcceptor, rebind: impl Fn() -> std::io::Result<TcpListener>) {
     let mut condition = path.condition();
+    let mut server_down = path.server_down();
     for number in 0.. {
         let stream = loop {
-            let refuses = condition.borrow_and_update().cut == Some(PartitionAs::Refuse);
+            let server_down_now = *server_down.borrow_and_update();
+            let refuses = server_down_now || condition.borrow_and_update().cut == Some(PartitionAs::Refuse);
+            if refuses {
+                lock(&socket).take();
+            }
             if !refuses && lock(&socket).is_none() {
                 // Healed, but the port was not free at once.
                 match rebind() {
@@ -94,6 +99,7 @@ pub(crate) async fn accept(path: Arc<Path>, socket: Arc<Socket>, tls: TlsAccepto
                     Err(_) => tokio::time::sleep(AGAIN).await,
                 },
                 _ = condition.changed() => {}
+                _ = server_down.changed() => {}
             }
         };
         if path.cut() == Some(PartitionAs::Reset) {

@@ -193,8 +193,8 @@ impl Transit {
                 let unreachable = e.is_connect();
                 self.record_no_answer(&e);
                 if unreachable {
-                    // A dead API server is dead: no connection stays open, and nothing answers 502.
-                    self.connection.reset(None);
+                    // A dead API server is dead: no connection stays open or is accepted, and nothing answers 502.
+                    self.path.lose_server();
                 }
                 return self.finish(Course::Break);
             }

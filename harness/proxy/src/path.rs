@@ -20,6 +20,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// How late everything is on a slow path.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
 
+/// How often a dead API server is looked for.
+const PROBE: Duration = Duration::from_millis(50);
+
 /// Everything that the tasks of one listener share.
 pub(crate) struct Path {
     pub(crate) actor: Actor,
@@ -29,6 +32,8 @@ pub(crate) struct Path {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     condition: watch::Sender<Condition>,
+    /// Whether the API server takes no connections.
+    server_down: watch::Sender<bool>,
     gate: watch::Sender<Gate>,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     streams: Mutex<BTreeMap<StreamId, OpenStream>>,
@@ -75,6 +80,7 @@ impl Path {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             condition: watch::Sender::new(Condition::default()),
+            server_down: watch::Sender::new(false),
             gate: watch::Sender::new(Gate::default()),
             connections: Mutex::default(),
             streams: Mutex::default(),
@@ -130,6 +136,34 @@ impl Path {
         if condition.cut.is_some() && lock(&self.told).insert(what) {
             self.effect(&condition.fault, what);
         }
+    }
+
+    // === a dead API server ===
+
+    pub(crate) fn server_down(&self) -> watch::Receiver<bool> {
+        self.server_down.subscribe()
+    }
+
+    /// The API server takes no connections: neither does its listener, until it is back.
+    pub(crate) fn lose_server(self: &Arc<Self>) {
+        if self.server_down.send_replace(true) {
+            return;
+        }
+        self.reset_connections(None);
+        let path = self.clone();
+        self.tasks.spawn(async move {
+            let back = async {
+                while !path.api_server.takes_connections().await {
+                    tokio::time::sleep(PROBE).await;
+                }
+            };
+            tokio::select! {
+                () = path.stop.cancelled() => {}
+                () = back => {
+                    path.server_down.send_replace(false);
+                }
+            }
+        });
     }
 
     // === gate ===

@@ -70,6 +70,13 @@ impl ApiServer {
         Self { client, base }
     }
 
+    /// Whether anybody listens there.
+    pub(crate) async fn takes_connections(&self) -> bool {
+        let Some(authority) = self.base.authority() else { return false };
+        let address = (authority.host().trim_matches(['[', ']']), authority.port_u16().unwrap_or(443));
+        tokio::net::TcpStream::connect(address).await.is_ok()
+    }
+
     /// Sends a request whose URI is still the client's, once.
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
         let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));

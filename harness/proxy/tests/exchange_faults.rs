@@ -1,5 +1,7 @@
 //! Each fault on an exchange, over both HTTP versions: what the client sees, what the server did, what is recorded.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use http::{Method, Version};

@@ -1,5 +1,7 @@
 //! Without a fault the proxy changes nothing, and records everything.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use bytes::Bytes;
@@ -218,5 +220,18 @@ async fn a_dead_api_server_is_dead_never_502() {
         assert!(soon("an end", client.get(CONFIGMAPS)).await.is_err());
         world.script.until("answer none").await;
         world.script.until("reply Broken").await;
+        let refused = async {
+            while !client.get(CONFIGMAPS).await.unwrap_err().contains("refused") {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("refused connections", refused).await;
+        world.server.revive().await;
+        let back = async {
+            while client.get(&format!("{CONFIGMAPS}/x")).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the server's return", back).await;
     }
 }

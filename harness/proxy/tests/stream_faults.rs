@@ -1,5 +1,7 @@
 //! Each fault on a watch stream, over both HTTP versions.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use http::Version;

@@ -158,8 +158,8 @@ mod tests {
             client.read_to_end(&mut got).await.unwrap();
             got
         };
-        let (served, got) = tokio::join!(serve, ask);
-        served.unwrap();
+        let (done, got) = tokio::join!(serve, ask);
+        done.unwrap();
         let reply = |id: u8, first| control(SYN_REPLY, &[vec![0, 0, 0, id], no_headers(first)].concat());
         let status = ExecAnswer::default().status();
         let expected = [

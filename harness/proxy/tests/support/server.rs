@@ -36,7 +36,9 @@ pub struct ApiServer {
     pub ca_pem: String,
     pub state: Arc<State>,
     watches: tokio::sync::Mutex<mpsc::UnboundedReceiver<Feed>>,
-    stop: CancellationToken,
+    opened: mpsc::UnboundedSender<Feed>,
+    tls: TlsAcceptor,
+    stop: Mutex<CancellationToken>,
 }
 
 /// What a watch sends: bytes as they are; dropped at its clean end.
@@ -78,8 +80,16 @@ impl ApiServer {
         let state = Arc::new(State::default());
         let (opened, watches) = mpsc::unbounded_channel();
         let stop = CancellationToken::new();
-        tokio::spawn(accept(listener, acceptor, state.clone(), opened, stop.clone()));
-        Self { address, ca_pem, state, watches: watches.into(), stop }
+        tokio::spawn(accept(listener, acceptor.clone(), state.clone(), opened.clone(), stop.clone()));
+        Self { address, ca_pem, state, watches: watches.into(), opened, tls: acceptor, stop: stop.into() }
+    }
+
+    /// Back at the same address.
+    pub async fn revive(&self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        let stop = CancellationToken::new();
+        *self.stop.lock().unwrap() = stop.clone();
+        tokio::spawn(accept(listener, self.tls.clone(), self.state.clone(), self.opened.clone(), stop));
     }
 
     pub fn url(&self) -> String {
@@ -97,13 +107,13 @@ impl ApiServer {
 
     /// As if it was killed.
     pub fn kill(&self) {
-        self.stop.cancel();
+        self.stop.lock().unwrap().cancel();
     }
 }
 
 impl Drop for ApiServer {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.kill();
     }
 }
 
