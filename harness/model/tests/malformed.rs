@@ -26,7 +26,8 @@ fn every_mistake_is_told_once_at_its_place() {
             lint_files(&dir, &suite, Some(&load_scenario(name, &text, suite.value.as_ref())), None)
         };
         let mistakes = text.strip_prefix("# ").and_then(|t| t.split(' ').next()?.parse().ok()).unwrap_or(1);
-        let told: String = problems.iter().map(|p| format!("{p}\n")).collect();
+        let told: Vec<String> = problems.iter().map(|p| p.to_string() + "\n").collect();
+        let told = told.concat();
         assert_eq!(problems.len(), mistakes, "{name}:\n{told}");
         expect_test::expect_file![path.with_extension("txt")].assert_eq(&told);
     }
