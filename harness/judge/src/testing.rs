@@ -239,6 +239,14 @@ impl Run {
         id
     }
 
+    /// A version that the witness sees and no request of this run made.
+    pub(crate) fn version_of_another_run(&mut self, mut object: Value) -> &mut Self {
+        object["metadata"]["uid"] = json!("another-run");
+        self.next_revision(&mut object);
+        self.version(VersionType::Added, &object);
+        self
+    }
+
     /// A create, its answer, its version.
     pub(crate) fn create(&mut self, actor: &str, object: Value) -> Uid {
         let (uid, id) = self.create_unanswered(actor, object);

@@ -71,6 +71,10 @@ fn own_tie(case: &Case<'_>, life: &Life) -> Option<Tie> {
     if let Some(subject) = case.subjects.iter().find(mentions) {
         return Some(Tie { subject: subject.uid.clone(), by: TieBy::Uid });
     }
+    // Cluster-scoped objects come to every run: a name alone ties only what a request of this run made.
+    if life.object.namespace.is_none() && case.author(life.first()).is_none() {
+        return None;
+    }
     let labels: BTreeSet<&str> =
         last["metadata"]["labels"].as_object().into_iter().flatten().filter_map(|(_, v)| v.as_str()).collect();
     let by_name = named(case, life, |name| is_token(name, &life.object.name)).map(|s| (s, TieBy::Name));

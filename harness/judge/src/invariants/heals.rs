@@ -156,8 +156,12 @@ fn finding(case: &Case<'_>, drift: &Drift<'_>, message: String, end: (u64, f64))
         None => format!("the operator does not watch {}", drift.life.resource),
     };
     let request = case.author(drift.index).map(|w| w.id);
-    let step = case.steps.iter().rev().find(|s| s.seq < seen.seq).map(|s| format!("{} in {}", s.operation, s.called));
-    Draft::new("heals", message, cause, end).object(&drift.life.object).request(request).maybe("drift", step).finish(case)
+    let step = case.steps.iter().rev().find(|s| s.seq < seen.seq);
+    let draft = Draft::new("heals", message, cause, end).object(&drift.life.object).request(request);
+    match step {
+        Some(s) => draft.detail("drift", format!("{} in {}", s.operation, s.path)).found_in(&s.called).finish(case),
+        None => draft.finish(case),
+    }
 }
 
 /// The field managers under which the operator wrote the object.

@@ -122,7 +122,8 @@ fn effective(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<usize>> {
 }
 
 /// The operator's writes in the window that changed nothing, and its failing requests, by what they ask for. Before a
-/// subject is ready failing requests are no unrest: `converges` tells of them.
+/// subject is ready they are no unrest: applying the same again is how many operators make progress, and `converges`
+/// tells of failures.
 fn without_effect(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<RequestId>> {
     let mut by_request: BTreeMap<Key, Vec<RequestId>> = BTreeMap::new();
     for x in case.exchanges.values() {
@@ -133,8 +134,7 @@ fn without_effect(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<Request
             continue;
         }
         let no_op = !info.stores_nothing() && x.answered().is_some_and(|s| s < 300) && case.made_by(x.request.id).is_empty();
-        let fails = window.converged && x.failure().is_some();
-        if no_op || fails {
+        if window.converged && (no_op || x.failure().is_some()) {
             let key = (resource.clone(), info.namespace.clone(), format!("{} {}", info.verb, info.name.as_deref().unwrap_or("")));
             by_request.entry(key).or_default().push(x.request.id);
         }

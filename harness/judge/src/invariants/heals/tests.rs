@@ -3,7 +3,10 @@
 use crate::testing::{OPERATOR, Run, USER, object, owned_by, ready};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use spiritlevel_model::{Uid, history::Phase};
+use spiritlevel_model::{
+    Uid,
+    history::{Phase, StepState},
+};
 
 fn check(run: &Run, expected: Expect) {
     expected.assert_eq(&run.text("heals"));
@@ -26,10 +29,13 @@ fn a_deleted_child_must_come_back() {
     check(&run, expect![[""]]);
 
     let (mut run, _, child) = with_child();
-    run.at(3.0).delete("harness/drift", &child).settle(Phase::Settle, 5.0, true);
+    run.at(3.0).step("steps[1]", "remove", "drift", StepState::Started);
+    run.delete("harness/drift", &child).settle(Phase::Settle, 5.0, true);
     check(&run, expect![[r#"
         violation heals: ConfigMap ns/sample-1-settings (uid 0000…) did not come back after harness/drift deleted it at +3.00 s
           because the operator does not watch configmaps
+          drift: drift in steps[1]
+          -> step remove
     "#]]);
 
     let (mut run, uid, child) = with_child();

@@ -68,6 +68,7 @@ fn only_what_came_with_the_subject_counts() {
     run.create("root-ca-certificate-publisher", object("ConfigMap", "kube-root-ca.crt", json!({})));
     run.create(OPERATOR, object("ConfigMap", "shared-settings", json!({})));
     run.create(OPERATOR, object("ConfigMap", "sample-10", json!({})));
+    run.version_of_another_run(object("ClusterRole", "sample-1-role", json!({})));
     run.finish(&[&uid], &[]);
     check(&run, expect![[""]]);
 }
