@@ -39,7 +39,8 @@ pub struct PostgresClusterSpec {
     #[schemars(range(min = 1, max = 99))]
     pub replicas: i32,
 
-    /// The PostgreSQL version: a major one, or a major and a minor one. It may go up, never down.
+    /// The PostgreSQL version: a major one, or a major and a minor one. The major one may go up, never down: older
+    /// programs cannot read newer data.
     #[schemars(regex(pattern = r"^[1-9][0-9](\.[0-9]{1,2})?$"))]
     #[x_kube(validation = Rule::new("int(self.split('.')[0]) >= int(oldSelf.split('.')[0])").message("the major version cannot go down"))]
     pub version: String,

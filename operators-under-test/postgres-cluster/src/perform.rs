@@ -42,8 +42,8 @@ pub async fn perform(client: &Client, cluster: &PostgresCluster, step: &Step) ->
         }
         Step::Create(child) => create(&api(child.key.kind), child).await,
         Step::Apply { child, uid, resource_version } => apply(&api(child.key.kind), child, uid, resource_version).await,
-        Step::Disown { key, resource_version } => {
-            let patch = json!({"metadata": {"resourceVersion": resource_version, "ownerReferences": null}});
+        Step::Disown { key, others, resource_version } => {
+            let patch = json!({"metadata": {"resourceVersion": resource_version, "ownerReferences": others}});
             let patched = merge(&api(key.kind), key, patch).await?;
             Ok(Outcome::Wrote(key.clone(), Box::new(patched)))
         }

@@ -10,6 +10,7 @@ mod tests;
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, to_value};
@@ -51,6 +52,8 @@ pub enum Step {
     Disown {
         /// Which.
         key: ChildKey,
+        /// The references of others, which stay.
+        others: Vec<OwnerReference>,
         /// The look it was decided on.
         resource_version: String,
     },
@@ -198,8 +201,7 @@ impl Planner<'_> {
         let Some(live) = self.observed.get(&child.key) else { return Some(Step::Create(Box::new(child))) };
         let ownership = self.may_change(&child.key, live)?;
         if !child.owned && ownership == Ownership::Ours {
-            let resource_version = live.resource_version().unwrap_or_default();
-            return Some(Step::Disown { key: child.key, resource_version });
+            return Some(self.disown(child.key, live));
         }
         if is_level(&child.keep, &json_of(live, &child.key)) {
             return None;
@@ -215,6 +217,13 @@ impl Planner<'_> {
             Ownership::Ours if live.metadata.deletion_timestamp.is_none() => Some(delete(key.clone(), live)),
             _ => None,
         }
+    }
+
+    /// Lets a child outlive the cluster.
+    fn disown(&self, key: ChildKey, live: &DynamicObject) -> Step {
+        let mut others = live.owner_references().to_vec();
+        others.retain(|owner| Some(&owner.uid) != self.cluster.uid().as_ref());
+        Step::Disown { key, others, resource_version: live.resource_version().unwrap_or_default() }
     }
 
     /// Whose object it is, if it may be changed at all. Otherwise the reason is noted.

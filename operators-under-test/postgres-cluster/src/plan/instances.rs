@@ -118,9 +118,7 @@ impl Planner<'_> {
             let step = match (retention.when_scaled, retention.when_deleted, ownership) {
                 // Only what this very cluster used. A volume kept from a former one was kept for a reason.
                 (Retention::Delete, _, Ownership::Ours | Ownership::Orphan) if used_by_us => delete(key, volume),
-                (_, Retention::Retain, Ownership::Ours) => {
-                    Step::Disown { key, resource_version: volume.resource_version().unwrap_or_default() }
-                }
+                (_, Retention::Retain, Ownership::Ours) => self.disown(key, volume),
                 _ => continue,
             };
             return Some(step);
