@@ -1,8 +1,13 @@
 //! What a fired rule does to an exchange, at its point.
 
-use crate::{body::Body, exchange::Transit, path::Path};
+use crate::{
+    body::{self, Body},
+    exchange::Transit,
+    path::Path,
+    status,
+};
 use http::Response;
-use spiritlevel_model::fault::{Action, At, DisconnectAs, Exchange, Firing, PartitionAs};
+use spiritlevel_model::fault::{Action, At, CloseWatch, DisconnectAs, Exchange, Firing, PartitionAs};
 use std::{sync::Arc, time::Duration};
 
 /// As long as a load balancer in front of an API server waits before it answers 504 (kube-apiserver's own
@@ -76,10 +81,17 @@ impl Transit {
                 drop(held);
                 self.meet_partition().await
             }
-            // These act on streams.
-            Action::CloseWatch { .. } | Action::WithholdEvents { .. } | Action::DropEvents { .. } | Action::DelayEvents { .. } => {
-                Course::On
+            // A watch from an expired place: opened, told so, and over.
+            Action::CloseWatch { how: CloseWatch::Error410 } => {
+                let body = body::whole(status::expired_event(&self.info));
+                let answer = Response::builder().header(http::header::CONTENT_TYPE, "application/json").body(body);
+                answer.map_or(Course::Break, Course::Refuse)
             }
+            // These act on streams.
+            Action::CloseWatch { .. }
+            | Action::WithholdEvents { .. }
+            | Action::DropEvents { .. }
+            | Action::DelayEvents { .. } => Course::On,
         }
     }
 
@@ -151,7 +163,9 @@ pub(crate) async fn act_after_reply(path: &Arc<Path>, firing: &Firing, exchange:
             path.director.perform(firing, exchange).await;
             path.reset_connections(None);
         }
-        Action::Pause { .. } | Action::Mark {} | Action::Partition { .. } => path.director.perform(firing, exchange).await,
+        Action::Pause { .. } | Action::Mark {} | Action::Partition { .. } => {
+            path.director.perform(firing, exchange).await
+        }
         Action::Disconnect { .. } => {
             path.reset_connections(Some(&firing.fault));
             path.effect(&firing.fault, format!("connections were reset after the reply to request {}", exchange.id));

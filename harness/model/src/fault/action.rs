@@ -165,7 +165,8 @@ pub enum CloseWatch {
     Reset,
     /// An ERROR event with a 410 `Status`, then the end.
     Error410,
-    /// The end, and the next watch is answered by HTTP 410.
+    /// The end, and every watch from the old place is answered by an ERROR event with a 410 `Status`, until the client
+    /// lists again.
     Expire,
     /// Open, but without a byte more.
     Stall,
@@ -175,7 +176,8 @@ pub enum CloseWatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Then {
-    /// The end, and the next watch is answered by HTTP 410, so that the client lists again.
+    /// The end, and every watch from the old place is answered by an ERROR event with a 410 `Status`, until the client
+    /// lists again.
     #[default]
     Expire,
     /// An ERROR event with a 410 `Status` inside the stream.

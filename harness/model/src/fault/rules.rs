@@ -26,7 +26,7 @@ struct Rule {
     streams: BTreeSet<StreamId>,
 }
 
-/// A client whose next watch from an old revision must be answered by 410.
+/// A client whose watches from an old revision must be answered by 410.
 #[derive(Debug)]
 struct Expired {
     fault: String,
@@ -200,7 +200,7 @@ impl RuleSet {
         matches!(fault.action, Action::Partition { .. }) && !addressed
     }
 
-    /// A stream was ended as expired by `fault`: the client's next watch from its old place gets 410, unless it lists first.
+    /// A stream was ended as expired by `fault`: every watch of the client from its old place gets 410, until it lists.
     pub fn expire(&mut self, fault: &str, stream: &Stream) {
         self.expired.push(Expired {
             fault: fault.into(),
@@ -214,7 +214,9 @@ impl RuleSet {
     pub fn on_request(&mut self, x: &Exchange<'_>) -> (Option<Firing>, Vec<RuleEvent>) {
         let mut events = Vec::new();
         if let Some(fault) = self.answer_expired(x.actor, x.info) {
-            let gone = Action::Reject { status: 410, reason: Some("Expired".into()), retry_after: None, message: None };
+            // As kube-apiserver's watch cache says it: 200, and in the stream an ERROR event with a 410 Status
+            // (`k8s.io/apiserver/pkg/storage/cacher/cacher.go`, `newErrWatcher`).
+            let gone = Action::CloseWatch { how: CloseWatch::Error410 };
             return (Some(Firing { fault, action: gone, at: At::BeforeSend, request: x.id }), events);
         }
         let mut winner = None;
@@ -300,11 +302,13 @@ impl RuleSet {
                 self.expired.remove(at);
                 None
             }
-            Verb::Watch if info.query.contains_key("sendInitialEvents") => {
+            // Nor does a watch from now on, or one that begins with the state, depend on the old place.
+            Verb::Watch if info.query.get("resourceVersion").is_none_or(|r| r.is_empty() || r == "0") => {
                 self.expired.remove(at);
                 None
             }
-            Verb::Watch => Some(self.expired.remove(at).fault),
+            // What is compacted stays so, however often the client asks.
+            Verb::Watch => Some(self.expired[at].fault.clone()),
             _ => None,
         }
     }
