@@ -9,3 +9,18 @@ fn crd_yaml_is_current() {
         "crd.yaml is out of date; run: cargo run -p postgres-cluster -- crd > operators-under-test/postgres-cluster/crd.yaml"
     );
 }
+
+/// The rules that the API server applies to a changed spec, applied here.
+#[test]
+fn storage_cannot_shrink_and_the_major_version_cannot_go_down() {
+    use postgres_cluster::crd::{PostgresClusterSpec, Storage};
+    let size = |size: &str| serde_json::json!({"size": size});
+    let grow = Storage::validate_cel(&size("2Gi"), Some(&size("1Gi")));
+    assert!(grow.is_ok(), "{grow:?}");
+    assert!(Storage::validate_cel(&size("1024Mi"), Some(&size("1Gi"))).is_ok(), "another spelling of the same size");
+    assert!(Storage::validate_cel(&size("512Mi"), Some(&size("1Gi"))).is_err());
+
+    let spec = |version: &str| serde_json::json!({"replicas": 1, "version": version, "storage": {"size": "1Gi"}});
+    assert!(PostgresClusterSpec::validate_cel(&spec("18"), Some(&spec("17.2"))).is_ok());
+    assert!(PostgresClusterSpec::validate_cel(&spec("16.9"), Some(&spec("17.2"))).is_err());
+}
