@@ -58,7 +58,8 @@ impl Director for Onlooker {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut next = |what: &str| arguments.next().ok_or_else(|| format!("give URL CA-FILE CA-FILE-TO-WRITE: {what} is missing"));
+    let mut next =
+        |what: &str| arguments.next().ok_or_else(|| format!("give URL CA-FILE CA-FILE-TO-WRITE: {what} is missing"));
     let (url, ca, write) = (next("the URL")?, next("the CA file")?, next("the file to write")?);
     let proxy = Proxy::new(Upstream { url, ca_pem: std::fs::read_to_string(ca)? })?;
     std::fs::write(write, proxy.ca_pem())?;

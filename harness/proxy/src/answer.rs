@@ -73,7 +73,10 @@ mod tests {
         assert_eq!(deleted.object.and_then(|o| o.uid), Some(Uid("u".into())));
         let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "message": "old", "code": 410});
         let refused = AnswerBody::read(refused.to_string().as_bytes());
-        assert_eq!((refused.reason.as_deref(), refused.message.as_deref(), refused.object), (Some("Expired"), Some("old"), None));
+        assert_eq!(
+            (refused.reason.as_deref(), refused.message.as_deref(), refused.object),
+            (Some("Expired"), Some("old"), None)
+        );
         let list = json!({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": []});
         assert_eq!(AnswerBody::read(list.to_string().as_bytes()).object, None);
         assert_eq!(AnswerBody::read(b"k8s\0\x0a"), AnswerBody::default());

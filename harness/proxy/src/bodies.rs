@@ -52,7 +52,9 @@ pub(crate) fn read(info: &RequestInfo, content_type: Option<&str>, body: &[u8]) 
 fn tested_version(patch: &Value) -> Option<String> {
     let operations = patch.as_array()?.iter();
     operations
-        .filter(|o| o["path"] == "/metadata/resourceVersion" && matches!(o["op"].as_str(), Some("test" | "replace" | "add")))
+        .filter(|o| {
+            o["path"] == "/metadata/resourceVersion" && matches!(o["op"].as_str(), Some("test" | "replace" | "add"))
+        })
         .find_map(|o| o["value"].as_str().map(Into::into))
 }
 
@@ -66,7 +68,11 @@ mod tests {
 
     #[test]
     fn bodies_are_read_in_every_encoding_that_clients_send() {
-        let json = of("PUT", "application/json; charset=utf-8", r#"{"metadata":{"name":"x","resourceVersion":"5","uid":"u","labels":{"a":"b"}}}"#);
+        let json = of(
+            "PUT",
+            "application/json; charset=utf-8",
+            r#"{"metadata":{"name":"x","resourceVersion":"5","uid":"u","labels":{"a":"b"}}}"#,
+        );
         assert_eq!((json.name.as_deref(), json.resource_version.as_deref()), (Some("x"), Some("5")));
         assert_eq!((json.labels["a"].as_str(), json.apply), ("b", false));
 
@@ -77,7 +83,11 @@ mod tests {
         let apply = of("PATCH", APPLY_YAML, r#"{"metadata":{"name":"x"}}"#);
         assert_eq!((apply.name.as_deref(), apply.apply), (Some("x"), true));
 
-        let patch = of("PATCH", "application/json-patch+json", r#"[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]"#);
+        let patch = of(
+            "PATCH",
+            "application/json-patch+json",
+            r#"[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]"#,
+        );
         assert_eq!(patch.resource_version.as_deref(), Some("7"));
 
         let blind = of("PATCH", "application/merge-patch+json", r#"{"metadata":{"labels":{"a":null}}}"#);
@@ -89,7 +99,11 @@ mod tests {
 
     #[test]
     fn a_delete_names_what_it_means() {
-        let careful = of("DELETE", "application/json", r#"{"kind":"DeleteOptions","preconditions":{"uid":"u","resourceVersion":"5"}}"#);
+        let careful = of(
+            "DELETE",
+            "application/json",
+            r#"{"kind":"DeleteOptions","preconditions":{"uid":"u","resourceVersion":"5"}}"#,
+        );
         assert_eq!((careful.precondition, careful.resource_version.as_deref()), (true, Some("5")));
         assert_eq!(careful.uid.unwrap().0, "u");
         assert!(!of("DELETE", "application/json", "").precondition);

@@ -1,19 +1,15 @@
 //! The proxy's own certificate authority: clients of an API server verify whom they talk to.
 
 use crate::Error;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use rustls::{ServerConfig, crypto::CryptoProvider, pki_types::PrivateKeyDer};
 use std::sync::Arc;
 
 /// The names under which clients reach an API server.
-const NAMES: [&str; 6] = [
-    "127.0.0.1",
-    "::1",
-    "localhost",
-    "kubernetes",
-    "kubernetes.default.svc",
-    "kubernetes.default.svc.cluster.local",
-];
+const NAMES: [&str; 6] =
+    ["127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
 
 /// A certificate authority and the one certificate that it signed.
 pub(crate) struct Certificates {

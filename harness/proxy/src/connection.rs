@@ -67,7 +67,12 @@ impl Connection {
 }
 
 /// Accepts until the listener is stopped.
-pub(crate) async fn accept(path: Arc<Path>, socket: Arc<Socket>, tls: TlsAcceptor, rebind: impl Fn() -> std::io::Result<TcpListener>) {
+pub(crate) async fn accept(
+    path: Arc<Path>,
+    socket: Arc<Socket>,
+    tls: TlsAcceptor,
+    rebind: impl Fn() -> std::io::Result<TcpListener>,
+) {
     let mut condition = path.condition();
     let mut server_down = path.server_down();
     for number in 0.. {
@@ -165,7 +170,11 @@ async fn speak(path: Arc<Path>, connection: Arc<Connection>, wire: Wire, tls: Tl
 
 /// Lets each exchange run as a task of its own: a request that is upstream goes on, and is recorded, when its client is
 /// gone.
-async fn exchange(path: Arc<Path>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+async fn exchange(
+    path: Arc<Path>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Cut> {
     let (reply, replied) = oneshot::channel();
     let stop = path.stop.clone();
     let run = exchange::run(path.clone(), connection, request, reply);

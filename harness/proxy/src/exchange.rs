@@ -115,7 +115,10 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
     if info.name.is_none() && info.verb == Verb::Create {
         info.name.clone_from(&bodies.name);
     }
-    if info.verb == Verb::Create && info.subresource.is_none() && info.resource.as_ref().is_some_and(|r| r.resource == "namespaces" && r.group.is_empty()) {
+    if info.verb == Verb::Create
+        && info.subresource.is_none()
+        && info.resource.as_ref().is_some_and(|r| r.resource == "namespaces" && r.group.is_empty())
+    {
         info.namespace.clone_from(&bodies.name);
     }
     let user_agent = text(&parts.headers, &header::USER_AGENT);
@@ -151,7 +154,12 @@ fn prepare_headers(parts: &mut Parts, info: &RequestInfo, upgrade: Option<&http:
         parts.headers.insert(header::CONNECTION, http::HeaderValue::from_static("Upgrade"));
         parts.headers.insert(header::UPGRADE, protocol.clone());
     } else {
-        for name in [header::SEC_WEBSOCKET_KEY, header::SEC_WEBSOCKET_VERSION, header::SEC_WEBSOCKET_EXTENSIONS, header::SEC_WEBSOCKET_PROTOCOL] {
+        for name in [
+            header::SEC_WEBSOCKET_KEY,
+            header::SEC_WEBSOCKET_VERSION,
+            header::SEC_WEBSOCKET_EXTENSIONS,
+            header::SEC_WEBSOCKET_PROTOCOL,
+        ] {
             parts.headers.remove(name);
         }
     }
@@ -200,7 +208,8 @@ impl Transit {
             }
             None => return self.finish(Course::Gone),
         };
-        let to_server = (response.status() == StatusCode::SWITCHING_PROTOCOLS).then(|| hyper::upgrade::on(&mut response));
+        let to_server =
+            (response.status() == StatusCode::SWITCHING_PROTOCOLS).then(|| hyper::upgrade::on(&mut response));
         let (mut parts, incoming) = response.into_parts();
         let protocol = parts.headers.get(header::UPGRADE).cloned();
         headers::strip_hop_by_hop(&mut parts.headers);
@@ -369,10 +378,17 @@ impl Transit {
     }
 
     /// The API server's words for a refusal of this request.
-    pub(crate) fn refuse(&self, status: u16, reason: Option<&str>, retry_after: Option<u32>, message: Option<&str>) -> Response<Body> {
+    pub(crate) fn refuse(
+        &self,
+        status: u16,
+        reason: Option<&str>,
+        retry_after: Option<u32>,
+        message: Option<&str>,
+    ) -> Response<Body> {
         let name = self.info.name.as_deref().or(self.bodies.name.as_deref());
         let user = self.user.as_deref();
-        Refusal { status, reason, retry_after, message, info: &self.info, name, user, apply: self.bodies.apply }.response()
+        Refusal { status, reason, retry_after, message, info: &self.info, name, user, apply: self.bodies.apply }
+            .response()
     }
 
     fn record_arrival(&self, content_type: Option<String>) {
@@ -400,7 +416,13 @@ impl Transit {
 
     pub(crate) fn record_silence(&self, why: String) {
         let message = Some(why);
-        self.path.director.record(Event::Answer(Answer { id: self.id, status: None, reason: None, message, object: None }));
+        self.path.director.record(Event::Answer(Answer {
+            id: self.id,
+            status: None,
+            reason: None,
+            message,
+            object: None,
+        }));
     }
 }
 

@@ -77,7 +77,8 @@ impl Refusal<'_> {
                 let cause = json!({"reason": "FieldManagerConflict", "message": format!("conflict with {OTHER:?}"), "field": FIELD});
                 details["causes"] = json!([cause]);
             }
-            "Conflict" | "AlreadyExists" | "NotFound" | "Forbidden" | "Invalid" | "ServerTimeout" | "MethodNotAllowed" => {
+            "Conflict" | "AlreadyExists" | "NotFound" | "Forbidden" | "Invalid" | "ServerTimeout"
+            | "MethodNotAllowed" => {
                 if let Some(name) = self.name {
                     details["name"] = name.into();
                 }
@@ -110,7 +111,9 @@ impl Refusal<'_> {
             ),
             "AlreadyExists" => format!("{resource} {name:?} already exists"),
             // An API group or a URL that is not served is answered without a name.
-            "NotFound" if self.info.resource.is_none() || name.is_empty() => "the server could not find the requested resource".into(),
+            "NotFound" if self.info.resource.is_none() || name.is_empty() => {
+                "the server could not find the requested resource".into()
+            }
             "NotFound" => format!("{resource} {name:?} not found"),
             "Unauthorized" => "Unauthorized".into(),
             "Forbidden" => self.forbidden(),
@@ -122,10 +125,15 @@ impl Refusal<'_> {
             "TooManyRequests" => "Too many requests, please try again later.".into(),
             "InternalError" => "Internal error occurred: etcdserver: request timed out".into(),
             "ServerTimeout" => {
-                format!("The {} operation against {resource} could not be completed at this time, please try again.", self.info.verb)
+                format!(
+                    "The {} operation against {resource} could not be completed at this time, please try again.",
+                    self.info.verb
+                )
             }
             "ServiceUnavailable" => "the server is currently unable to handle the request".into(),
-            "Timeout" => "Timeout: request did not complete within requested timeout - context deadline exceeded".into(),
+            "Timeout" => {
+                "Timeout: request did not complete within requested timeout - context deadline exceeded".into()
+            }
             "Invalid" => format!("{resource} {name:?} is invalid"),
             _ => format!("the server rejected our request with the status code {}", self.status),
         }
@@ -205,7 +213,17 @@ mod tests {
         let info = RequestInfo::classify(method, url);
         let name = info.name.clone().or((method == "POST").then(|| "x".into()));
         let user = Some("system:anonymous");
-        Refusal { status, reason, retry_after: None, message: None, info: &info, name: name.as_deref(), user, apply: false }.status()
+        Refusal {
+            status,
+            reason,
+            retry_after: None,
+            message: None,
+            info: &info,
+            name: name.as_deref(),
+            user,
+            apply: false,
+        }
+        .status()
     }
 
     /// The expectations are answers of kube-apiserver v1.36.3 to such requests.
@@ -213,7 +231,14 @@ mod tests {
     fn refusals_are_word_for_word_those_of_the_api_server() {
         const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
         for (method, url, status, reason, message, details) in [
-            ("POST", CONFIGMAPS, 409, Some("AlreadyExists"), r#"configmaps "x" already exists"#, json!({"name": "x", "kind": "configmaps"})),
+            (
+                "POST",
+                CONFIGMAPS,
+                409,
+                Some("AlreadyExists"),
+                r#"configmaps "x" already exists"#,
+                json!({"name": "x", "kind": "configmaps"}),
+            ),
             (
                 "PUT",
                 "/api/v1/namespaces/default/configmaps/x",
@@ -249,7 +274,14 @@ mod tests {
                 "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\" in API group \"\" at the cluster scope",
                 json!({"kind": "nodes"}),
             ),
-            ("GET", "/metrics", 403, None, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#, Value::Null),
+            (
+                "GET",
+                "/metrics",
+                403,
+                None,
+                r#"forbidden: User "system:anonymous" cannot get path "/metrics""#,
+                Value::Null,
+            ),
             (
                 "GET",
                 CONFIGMAPS,
@@ -294,9 +326,21 @@ mod tests {
     #[test]
     fn an_apply_conflicts_by_field() {
         let info = RequestInfo::classify("PATCH", "/api/v1/namespaces/a/configmaps/x");
-        let refusal = Refusal { status: 409, reason: None, retry_after: None, message: None, info: &info, name: Some("x"), user: None, apply: true };
+        let refusal = Refusal {
+            status: 409,
+            reason: None,
+            retry_after: None,
+            message: None,
+            info: &info,
+            name: Some("x"),
+            user: None,
+            apply: true,
+        };
         let status = refusal.status();
-        assert_eq!(status["message"], r#"Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.app"#);
+        assert_eq!(
+            status["message"],
+            r#"Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.app"#
+        );
         assert_eq!(status["details"]["causes"][0]["reason"], "FieldManagerConflict");
         assert!(status["details"]["name"].is_null());
     }
@@ -305,7 +349,16 @@ mod tests {
     fn too_many_requests_say_when_to_come_back() {
         let info = RequestInfo::classify("GET", "/api/v1/pods");
         for (given, expected) in [(None, "1"), (Some(7), "7")] {
-            let refusal = Refusal { status: 429, reason: None, retry_after: given, message: None, info: &info, name: None, user: None, apply: false };
+            let refusal = Refusal {
+                status: 429,
+                reason: None,
+                retry_after: given,
+                message: None,
+                info: &info,
+                name: None,
+                user: None,
+                apply: false,
+            };
             assert_eq!(refusal.response().headers()["retry-after"], expected);
         }
     }

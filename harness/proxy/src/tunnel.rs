@@ -7,7 +7,13 @@ use hyper_util::rt::TokioIo;
 use spiritlevel_model::history::ReplyOutcome;
 
 /// Answers 101 and copies until the end of either side, or of the client's connection.
-pub(crate) async fn open(transit: Transit, mut parts: Parts, protocol: Option<HeaderValue>, to_client: OnUpgrade, to_server: OnUpgrade) {
+pub(crate) async fn open(
+    transit: Transit,
+    mut parts: Parts,
+    protocol: Option<HeaderValue>,
+    to_client: OnUpgrade,
+    to_server: OnUpgrade,
+) {
     parts.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     if let Some(protocol) = protocol {
         parts.headers.insert(header::UPGRADE, protocol);

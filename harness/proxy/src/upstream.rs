@@ -29,7 +29,9 @@ impl Upstream {
     pub(crate) fn base(&self) -> Result<Uri, Error> {
         let bad = || Error::UpstreamUrl { url: self.url.clone() };
         let uri: Uri = self.url.parse().map_err(|_| bad())?;
-        (uri.scheme_str() == Some("https") && uri.authority().is_some() && uri.path() == "/").then_some(uri).ok_or_else(bad)
+        (uri.scheme_str() == Some("https") && uri.authority().is_some() && uri.path() == "/")
+            .then_some(uri)
+            .ok_or_else(bad)
     }
 
     pub(crate) fn tls(&self) -> Result<ClientConfig, Error> {
@@ -60,7 +62,11 @@ impl ApiServer {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(Duration::from_secs(5)));
-        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().wrap_connector(tcp);
+        let https = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_http1()
+            .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
             .retry_canceled_requests(false)
             .set_host(true)
@@ -78,7 +84,10 @@ impl ApiServer {
     }
 
     /// Sends a request whose URI is still the client's, once.
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+    pub(crate) async fn send(
+        &self,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
         let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut parts = self.base.clone().into_parts();
         parts.path_and_query = Some(path);

@@ -54,17 +54,83 @@ async fn what_a_client_sees_of_each_fault() {
     const DONE: &str = "answer 201 x@10";
     const RELEASED: &str = r#"fault f Released { request: Some(RequestId(1)), by: "1ms" }"#;
     let cases = [
-        Case { action: reject(409), at: BeforeSend, client: "409 Conflict", commits: 0, told: &[E409, "reply Forged(409) by f"] },
-        Case { action: reject(409), at: AfterCommit, client: "409 Conflict", commits: 1, told: &[DONE, E409, "reply Forged(409) by f"] },
-        Case { action: disconnect(DisconnectAs::Reset), at: BeforeSend, client: "broken", commits: 0, told: &[CUT, "reply Broken by f"] },
-        Case { action: disconnect(DisconnectAs::Reset), at: AfterCommit, client: "broken", commits: 1, told: &[DONE, CUT, "reply Broken by f"] },
-        Case { action: disconnect(DisconnectAs::Timeout504), at: BeforeSend, client: "504 Timeout", commits: 0, told: &[E504, "reply Forged(504) by f"] },
-        Case { action: disconnect(DisconnectAs::Timeout504), at: AfterCommit, client: "504 Timeout", commits: 1, told: &[DONE, E504, "reply Forged(504) by f"] },
-        Case { action: Action::Delay { by: Period::millis(1) }, at: BeforeSend, client: "201", commits: 1, told: &[RELEASED, DONE, "reply Delivered(201)"] },
-        Case { action: Action::Delay { by: Period::millis(1) }, at: AfterCommit, client: "201", commits: 1, told: &[DONE, RELEASED, "reply Delivered(201)"] },
-        Case { action: Action::Mark {}, at: AfterCommit, client: "201", commits: 1, told: &[DONE, "reply Delivered(201)"] },
-        Case { action: Action::Mark {}, at: AfterReply, client: "201", commits: 1, told: &[DONE, "reply Delivered(201)"] },
-        Case { action: Action::Pause { lasts: Period::secs(1) }, at: AfterCommit, client: "201", commits: 1, told: &[DONE, "reply Delivered(201)"] },
+        Case {
+            action: reject(409),
+            at: BeforeSend,
+            client: "409 Conflict",
+            commits: 0,
+            told: &[E409, "reply Forged(409) by f"],
+        },
+        Case {
+            action: reject(409),
+            at: AfterCommit,
+            client: "409 Conflict",
+            commits: 1,
+            told: &[DONE, E409, "reply Forged(409) by f"],
+        },
+        Case {
+            action: disconnect(DisconnectAs::Reset),
+            at: BeforeSend,
+            client: "broken",
+            commits: 0,
+            told: &[CUT, "reply Broken by f"],
+        },
+        Case {
+            action: disconnect(DisconnectAs::Reset),
+            at: AfterCommit,
+            client: "broken",
+            commits: 1,
+            told: &[DONE, CUT, "reply Broken by f"],
+        },
+        Case {
+            action: disconnect(DisconnectAs::Timeout504),
+            at: BeforeSend,
+            client: "504 Timeout",
+            commits: 0,
+            told: &[E504, "reply Forged(504) by f"],
+        },
+        Case {
+            action: disconnect(DisconnectAs::Timeout504),
+            at: AfterCommit,
+            client: "504 Timeout",
+            commits: 1,
+            told: &[DONE, E504, "reply Forged(504) by f"],
+        },
+        Case {
+            action: Action::Delay { by: Period::millis(1) },
+            at: BeforeSend,
+            client: "201",
+            commits: 1,
+            told: &[RELEASED, DONE, "reply Delivered(201)"],
+        },
+        Case {
+            action: Action::Delay { by: Period::millis(1) },
+            at: AfterCommit,
+            client: "201",
+            commits: 1,
+            told: &[DONE, RELEASED, "reply Delivered(201)"],
+        },
+        Case {
+            action: Action::Mark {},
+            at: AfterCommit,
+            client: "201",
+            commits: 1,
+            told: &[DONE, "reply Delivered(201)"],
+        },
+        Case {
+            action: Action::Mark {},
+            at: AfterReply,
+            client: "201",
+            commits: 1,
+            told: &[DONE, "reply Delivered(201)"],
+        },
+        Case {
+            action: Action::Pause { lasts: Period::secs(1) },
+            at: AfterCommit,
+            client: "201",
+            commits: 1,
+            told: &[DONE, "reply Delivered(201)"],
+        },
     ];
     for version in VERSIONS {
         for case in &cases {
@@ -79,7 +145,11 @@ async fn what_a_client_sees_of_each_fault() {
             if matches!(case.action, Action::Mark {} | Action::Pause { .. }) {
                 world.script.until_performed(case.action.name()).await;
             }
-            assert_eq!(seen(soon("the next", world.client(version).whole(Method::POST, CONFIGMAPS, BODY)).await), "201", "once");
+            assert_eq!(
+                seen(soon("the next", world.client(version).whole(Method::POST, CONFIGMAPS, BODY)).await),
+                "201",
+                "once"
+            );
         }
     }
 }
@@ -213,7 +283,11 @@ async fn a_crash_lets_nothing_of_the_dead_process_pass() {
             assert_eq!(world.server.commits(), commits, "{label}");
             let creates = world.script.told().iter().filter(|t| t.starts_with("request create")).count();
             assert_eq!(creates, 1, "{label}: the second never arrived");
-            assert_eq!(seen(world.client(version).get(&format!("{CONFIGMAPS}/x")).await), "200", "its successor passes");
+            assert_eq!(
+                seen(world.client(version).get(&format!("{CONFIGMAPS}/x")).await),
+                "200",
+                "its successor passes"
+            );
         }
     }
 }

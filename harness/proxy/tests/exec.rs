@@ -51,7 +51,10 @@ async fn over_websocket_the_client_gets_output_and_exit_code() {
     let mut text = vec![0; usize::from(u16::from_be_bytes([status[2], status[3]])) - 1];
     soon("the status", stream.read_exact(&mut text)).await.unwrap();
     let status: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!((&status["reason"], &status["details"]["causes"][0]["message"]), (&"NonZeroExitCode".into(), &"3".into()));
+    assert_eq!(
+        (&status["reason"], &status["details"]["causes"][0]["message"]),
+        (&"NonZeroExitCode".into(), &"3".into())
+    );
     world.script.until("reply Delivered(101)").await;
     assert_eq!(world.script.told(), ["request get pods/exec a/p", "answer 101", "reply Delivered(101)"]);
 }
@@ -61,7 +64,10 @@ async fn over_spdy_the_protocol_is_agreed_on() {
     let world = World::new().await;
     world.script.answer_exec(ExecAnswer::default());
     let (head, _) = ask(&world, "POST", SPDY, "may").await;
-    assert!(head.starts_with("http/1.1 101") && head.contains("x-stream-protocol-version: v4.channel.k8s.io"), "{head}");
+    assert!(
+        head.starts_with("http/1.1 101") && head.contains("x-stream-protocol-version: v4.channel.k8s.io"),
+        "{head}"
+    );
 }
 
 #[tokio::test]

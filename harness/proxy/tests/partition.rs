@@ -29,7 +29,11 @@ async fn refused_and_reset_connections_are_real() {
             world.script.until(r#"fault f Effect { what: "open connections were reset" }"#).await;
             let address = world.listener.address();
             world.listener.open();
-            assert_eq!(soon("the healed path", client.get(&format!("{CONFIGMAPS}/x"))).await.unwrap().0, 200, "{label}");
+            assert_eq!(
+                soon("the healed path", client.get(&format!("{CONFIGMAPS}/x"))).await.unwrap().0,
+                200,
+                "{label}"
+            );
             assert_eq!(world.listener.address(), address);
         }
     }
@@ -85,7 +89,8 @@ async fn a_write_under_way_is_recorded_when_its_connection_is_reset() {
         let world = World::new().await;
         world.server.state.slow_writes.store(true, std::sync::atomic::Ordering::SeqCst);
         let client = world.client(version);
-        let post = tokio::spawn(async move { client.whole(Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"x"}}"#).await });
+        let post =
+            tokio::spawn(async move { client.whole(Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"x"}}"#).await });
         soon("the write at the server", async {
             while world.server.state.requests.lock().unwrap().is_empty() {
                 tokio::task::yield_now().await;

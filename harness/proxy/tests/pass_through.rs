@@ -118,7 +118,8 @@ async fn a_write_without_its_client_goes_on_and_is_recorded() {
         let world = World::new().await;
         world.server.state.slow_writes.store(true, Ordering::SeqCst);
         let client = world.client(version);
-        let post = tokio::spawn(async move { client.whole(Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"x"}}"#).await });
+        let post =
+            tokio::spawn(async move { client.whole(Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"x"}}"#).await });
         world.script.until("request create").await;
         soon("the write at the server", async {
             while world.server.state.requests.lock().unwrap().is_empty() {
@@ -141,7 +142,11 @@ async fn objects_are_asked_for_as_json() {
     let client = world.client(Version::HTTP_2);
     for (path, asked, sent) in [
         (format!("{CONFIGMAPS}/x"), "application/vnd.kubernetes.protobuf, */*", Some("application/json")),
-        (PODS.into(), "application/json;as=Table;v=v1;g=meta.k8s.io", Some("application/json;as=Table;v=v1;g=meta.k8s.io")),
+        (
+            PODS.into(),
+            "application/json;as=Table;v=v1;g=meta.k8s.io",
+            Some("application/json;as=Table;v=v1;g=meta.k8s.io"),
+        ),
         ("/openapi/v2".into(), "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", None),
     ] {
         client.get_with(&path, "accept", asked).await.unwrap();
@@ -158,7 +163,8 @@ async fn upgraded_connections_are_tunnelled() {
     let tcp = tokio::net::TcpStream::connect(world.listener.address()).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(tls));
     let mut stream = connector.connect("kubernetes.default.svc".try_into().unwrap(), tcp).await.unwrap();
-    let request = format!("POST {PODS}/p/exec?command=ls HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n");
+    let request =
+        format!("POST {PODS}/p/exec?command=ls HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -48,7 +48,9 @@ async fn every_way_in_which_a_watch_ends() {
 #[tokio::test]
 async fn a_watch_can_be_ended_from_outside() {
     for version in VERSIONS {
-        for (how, seen) in [(CloseWatch::Clean, "end"), (CloseWatch::Reset, "broken"), (CloseWatch::Error410, "ERROR 410")] {
+        for (how, seen) in
+            [(CloseWatch::Clean, "end"), (CloseWatch::Reset, "broken"), (CloseWatch::Error410, "ERROR 410")]
+        {
             let world = World::new().await;
             let mut watch = world.client(version).watch().await.unwrap();
             let feed = world.server.next_watch().await;
@@ -131,7 +133,9 @@ async fn a_dropped_event_is_the_only_one_missing() {
 #[tokio::test]
 async fn delayed_events_keep_their_order_and_go_by_condition_or_time() {
     for version in VERSIONS {
-        for (by, until) in [(None, Some(Until::Step("s".into()))), (Some(Period::millis(30)), None), (Some(Period::secs(3600)), None)] {
+        for (by, until) in
+            [(None, Some(Until::Step("s".into()))), (Some(Period::millis(30)), None), (Some(Period::secs(3600)), None)]
+        {
             let label = format!("{version:?} {by:?} {until:?}");
             let world = World::new().await;
             let fate = FrameFate::Delay { fault: "f".into(), by, until };

@@ -152,5 +152,6 @@ fn negotiate(headers: &HeaderMap) -> Option<Protocol> {
             accept: HeaderValue::from_str(&accept).ok()?,
         });
     }
-    (upgrade.eq_ignore_ascii_case("SPDY/3.1") && offered(&STREAM_PROTOCOL).iter().any(|p| p == V4)).then_some(Protocol::Spdy)
+    (upgrade.eq_ignore_ascii_case("SPDY/3.1") && offered(&STREAM_PROTOCOL).iter().any(|p| p == V4))
+        .then_some(Protocol::Spdy)
 }

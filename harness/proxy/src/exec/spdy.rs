@@ -41,7 +41,11 @@ impl Streams {
 }
 
 /// Accepts the streams, writes output and exit code, and waits for the client to leave.
-pub(super) async fn give(mut io: impl AsyncRead + AsyncWrite + Unpin, streams: Streams, answer: &ExecAnswer) -> io::Result<()> {
+pub(super) async fn give(
+    mut io: impl AsyncRead + AsyncWrite + Unpin,
+    streams: Streams,
+    answer: &ExecAnswer,
+) -> io::Result<()> {
     let mut opened = Vec::new();
     let mut replied = false;
     loop {
@@ -80,7 +84,12 @@ pub(super) async fn give(mut io: impl AsyncRead + AsyncWrite + Unpin, streams: S
     }
 }
 
-async fn write_answer(io: &mut (impl AsyncWrite + Unpin), streams: &Streams, ids: &[[u8; 4]], answer: &ExecAnswer) -> io::Result<()> {
+async fn write_answer(
+    io: &mut (impl AsyncWrite + Unpin),
+    streams: &Streams,
+    ids: &[[u8; 4]],
+    answer: &ExecAnswer,
+) -> io::Result<()> {
     let status = answer.status();
     for kind in [Kind::Stdout, Kind::Stderr, Kind::Error] {
         let Some(at) = streams.0.iter().position(|k| *k == kind) else { continue };
@@ -134,7 +143,10 @@ mod tests {
     fn streams_come_in_the_order_of_client_go() {
         for (query, expected) in [
             ("command=ls&stdout=true&stderr=true", vec![Kind::Error, Kind::Stdout, Kind::Stderr]),
-            ("command=sh&stderr=true&stdin=true&stdout=true", vec![Kind::Error, Kind::Stdin, Kind::Stdout, Kind::Stderr]),
+            (
+                "command=sh&stderr=true&stdin=true&stdout=true",
+                vec![Kind::Error, Kind::Stdin, Kind::Stdout, Kind::Stderr],
+            ),
             ("command=ls&stdin=false&stdout=1", vec![Kind::Error, Kind::Stdout]),
         ] {
             let info = RequestInfo::classify("POST", &format!("/api/v1/namespaces/a/pods/p/exec?{query}"));

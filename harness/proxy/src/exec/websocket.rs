@@ -65,7 +65,12 @@ mod tests {
 
     #[test]
     fn lengths_are_written_in_their_shortest_form() {
-        for (length, head) in [(0usize, &[0x82, 0][..]), (125, &[0x82, 125]), (126, &[0x82, 126, 0, 126]), (65536, &[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0])] {
+        for (length, head) in [
+            (0usize, &[0x82, 0][..]),
+            (125, &[0x82, 125]),
+            (126, &[0x82, 126, 0, 126]),
+            (65536, &[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+        ] {
             let mut out = Vec::new();
             message(&mut out, BINARY, &vec![7; length]);
             assert_eq!((&out[..head.len()], out.len()), (head, head.len() + length));

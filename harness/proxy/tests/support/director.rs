@@ -77,7 +77,8 @@ impl Script {
     /// Waits until `count` lines begin with `prefix`.
     pub async fn until_count(&self, prefix: &str, count: usize) {
         let mut events = self.events.subscribe();
-        let found = soon(prefix, events.wait_for(|all| all.iter().filter(|e| line(e).starts_with(prefix)).count() >= count));
+        let found =
+            soon(prefix, events.wait_for(|all| all.iter().filter(|e| line(e).starts_with(prefix)).count() >= count));
         assert!(found.await.is_ok());
     }
 
@@ -166,7 +167,9 @@ pub fn line(event: &Event) -> String {
         },
         Event::Reply(r) => format!("reply {:?}{}", r.outcome, by(&r.fault)),
         Event::StreamOpened(s) => format!("opened {}", s.resource),
-        Event::Frame(f) => format!("frame {:?} {} {:?}{}", f.kind, f.name.as_deref().unwrap_or("-"), f.fate, by(&f.fault)),
+        Event::Frame(f) => {
+            format!("frame {:?} {} {:?}{}", f.kind, f.name.as_deref().unwrap_or("-"), f.fate, by(&f.fault))
+        }
         Event::StreamClosed(c) => format!("closed {:?}{}", c.by, by(&c.fault)),
         Event::Fault(f) => format!("fault {} {:?}", f.name, f.what),
         other => format!("{other:?}"),

@@ -117,7 +117,13 @@ impl Drop for ApiServer {
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, state: Arc<State>, watches: mpsc::UnboundedSender<Feed>, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    state: Arc<State>,
+    watches: mpsc::UnboundedSender<Feed>,
+    stop: CancellationToken,
+) {
     loop {
         let stream = tokio::select! {
             () = stop.cancelled() => return,
@@ -128,7 +134,9 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, state: Arc<State>, watc
         tokio::spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let service = service_fn(move |r| answer(r, state.clone(), watches.clone()));
-            let serve = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
+            let serve = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades();
             tokio::select! {
                 () = stop.cancelled() => {}
                 _ = serve => {}
@@ -137,7 +145,11 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, state: Arc<State>, watc
     }
 }
 
-async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc::UnboundedSender<Feed>) -> Result<Response<Body>, Infallible> {
+async fn answer(
+    mut request: Request<Incoming>,
+    state: Arc<State>,
+    watches: mpsc::UnboundedSender<Feed>,
+) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     if path.ends_with("/exec") {
@@ -149,7 +161,10 @@ async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc
                 io.write_all(&buffer[..n]).await.unwrap();
             }
         });
-        let response = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS).header("connection", "Upgrade").header("upgrade", "echo");
+        let response = Response::builder()
+            .status(StatusCode::SWITCHING_PROTOCOLS)
+            .header("connection", "Upgrade")
+            .header("upgrade", "echo");
         return Ok(response.body(whole("")).unwrap());
     }
     let (parts, body) = request.into_parts();
@@ -159,7 +174,8 @@ async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc
     if query.contains("watch=true") {
         let (feed, source) = mpsc::unbounded_channel::<Bytes>();
         watches.send(feed).unwrap();
-        let stream = futures::stream::unfold(source, |mut source| async move { source.recv().await.map(|b| (b, source)) });
+        let stream =
+            futures::stream::unfold(source, |mut source| async move { source.recv().await.map(|b| (b, source)) });
         let body = StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync();
         return Ok(json_response(200, body));
     }
@@ -193,7 +209,8 @@ async fn answer(mut request: Request<Incoming>, state: Arc<State>, watches: mpsc
         return Ok(json_response(200, StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync()));
     }
     if path.ends_with("/missing") {
-        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
         return Ok(json_response(404, whole(status.to_string())));
     }
     Ok(json_response(200, whole(object("x", 7))))
