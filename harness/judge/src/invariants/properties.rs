@@ -5,10 +5,10 @@
 //! `eventually` once, at the end of the settling.
 
 use crate::{case::Case, draft::Draft, wording};
-use kube_cel::cel::{Context, ResolveResult, Value as CelValue, to_value};
+use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
 use serde_json::Value;
 use spiritlevel_model::{
-    Meta, ObjectRef, ResourceKey, Uid,
+    Meta, ObjectRef, ResourceKey, Uid, cel_value,
     attribution::Seen,
     cel::{Cel, CelError},
     finding::Finding,
@@ -61,7 +61,8 @@ fn on_every_version(case: &Case<'_>, says: Says, property: &Property) -> Option<
             continue;
         }
         let old = seen.before.map_or(&Value::Null, |i| &case.version(i).version.object);
-        match bind(&mut context, &seen.version.object, old).map_or_else(Err, |()| cel.test_in(&context)) {
+        bind(&mut context, &seen.version.object, old);
+        match cel.test_in(&context) {
             Ok(holds) if holds == (says == Says::Always) => {}
             Ok(_) => {
                 count += 1;
@@ -107,7 +108,8 @@ pub(crate) fn eventually(case: &Case<'_>, properties: &[Property]) -> Vec<Findin
         let selected = |m: &KindSelector| world.live().filter(|l| is_of(case, &l.resource, m)).map(|l| &l.object).collect();
         let objects: Vec<&Value> = property.matches.as_ref().map_or_else(|| vec![&Value::Null], selected);
         for object in objects {
-            match bind(&mut context, object, &Value::Null).map_or_else(Err, |()| cel.test_in(&context)) {
+            bind(&mut context, object, &Value::Null);
+            match cel.test_in(&context) {
                 Ok(true) => {}
                 Ok(false) => findings.push(unfulfilled(case, property, ObjectRef::of(object).as_ref(), end)),
                 Err(e) => findings.push(no_answer(case, "eventually", property, &e, end)),
@@ -139,12 +141,10 @@ fn is_of(case: &Case<'_>, resource: &ResourceKey, selector: &KindSelector) -> bo
     case.kind_of(resource).is_some_and(|k| k.group == group && k.kind == selector.kind)
 }
 
-fn bind(context: &mut Context<'_>, object: &Value, old: &Value) -> Result<(), CelError> {
+fn bind(context: &mut Context<'_>, object: &Value, old: &Value) {
     for (name, value) in [("object", object), ("old", old)] {
-        let added = context.add_variable(name, value);
-        added.map_err(|e| CelError::Execute(name.into(), e.to_string()))?;
+        context.add_variable_from_value(name, cel_value(value));
     }
-    Ok(())
 }
 
 /// The live objects as CEL values, each converted once, shared with the function `objects`.
@@ -168,8 +168,8 @@ impl LiveObjects {
             if live.get(&place).is_some_and(|(of, _)| of == &uid) {
                 live.remove(&place);
             }
-        } else if let Ok(value) = to_value(object) {
-            live.insert(place, (uid, value));
+        } else {
+            live.insert(place, (uid, cel_value(object)));
         }
     }
 
