@@ -60,7 +60,7 @@ pub enum Error {
         reason: String,
     },
     /// No room left.
-    #[error("write below {}: no space left on the device; free some (a control plane needs about 250 MB), or set XDG_RUNTIME_DIR or TMPDIR to a larger file system", path.display())]
+    #[error("write below {}: no space left on the device; free some (a control plane needs about 150 MB), or set XDG_RUNTIME_DIR or TMPDIR to a larger file system", path.display())]
     DiskFull {
         /// A path on the full file system.
         path: PathBuf,
@@ -105,6 +105,15 @@ pub enum Error {
         /// Why.
         #[source]
         source: spiritlevel_supervise::Error,
+    },
+    /// A process could not be frozen or thawed.
+    #[error("send a signal to {component}: it may have ended")]
+    Signal {
+        /// Which one.
+        component: Component,
+        /// Why not.
+        #[source]
+        source: io::Error,
     },
     /// A process of the control plane ended on its own.
     #[error("keep the control plane running: {0}")]

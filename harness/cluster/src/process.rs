@@ -6,6 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use spiritlevel_supervise::{Child, Spawn};
 
 use crate::Error;
@@ -145,6 +149,12 @@ impl Process {
         }
     }
 
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Error> {
+        let pid = Pid::from_raw(self.id().cast_signed());
+        kill(pid, signal).map_err(|errno| Error::Signal { component: self.component, source: errno.into() })
+    }
+
     /// Ends it: politely for `grace`, then by force.
     pub(crate) async fn stop(&mut self, grace: Duration) -> Result<(), Error> {
         let component = self.component;
@@ -168,7 +178,7 @@ impl Process {
 
 /// The supervisor passes a signal on as the exit code 128 + its number, as shells do.
 fn describe(status: std::process::ExitStatus) -> String {
-    let signal = status.code().and_then(|code| nix::sys::signal::Signal::try_from(code - 128).ok());
+    let signal = status.code().and_then(|code| Signal::try_from(code - 128).ok());
     match signal {
         Some(signal) => format!("signal {signal}"),
         None => status.to_string(),

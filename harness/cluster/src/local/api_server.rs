@@ -13,41 +13,49 @@ use crate::{
     process::{Deadline, Process},
 };
 
-/// Files and settings with which it is started.
-pub(crate) struct ApiServerFiles {
+/// Everything with which it is started, again after a restart.
+pub(crate) struct ApiServerStart {
     pub(crate) program: PathBuf,
     pub(crate) log: PathBuf,
+    pub(crate) etcd_url: String,
     pub(crate) ca_cert: PathBuf,
     pub(crate) server_cert: PathBuf,
     pub(crate) server_key: PathBuf,
     pub(crate) service_account_key: PathBuf,
     pub(crate) service_account_public_key: PathBuf,
     pub(crate) tokens: PathBuf,
+    /// Further arguments.
+    pub(crate) extra: Vec<String>,
+    /// Who signed its certificate.
+    pub(crate) ca_pem: String,
+    /// Who asks whether it is ready.
+    pub(crate) admin_token: String,
 }
 
-/// A started API server.
-pub(crate) struct ApiServer {
-    pub(crate) process: Process,
-    pub(crate) endpoint: Endpoint,
-}
+// === impl ApiServerStart ===
 
-impl ApiServer {
-    pub(crate) async fn start(
-        files: &ApiServerFiles,
-        etcd_url: &str,
-        extra: &[String],
-        (ca_pem, admin_token): (&str, &str),
-        deadline: Deadline,
-    ) -> Result<Self, Error> {
+impl ApiServerStart {
+    /// On a free port.
+    pub(crate) async fn start(&self, deadline: Deadline) -> Result<(Process, Endpoint), Error> {
         with_free_port(Component::ApiServer, |port| async move {
-            let args = arguments(files, etcd_url, port, extra);
-            let mut process = Process::start(Component::ApiServer, files.program.clone(), &args, files.log.clone())?;
-            let endpoint = Endpoint { url: format!("https://127.0.0.1:{port}"), ca_pem: ca_pem.to_owned() };
-            let client = connect(&endpoint, admin_token)?;
-            process.ready("the API server", Duration::from_millis(25), deadline, || is_ready(&client)).await?;
-            Ok(Self { process, endpoint })
+            let endpoint = Endpoint { url: format!("https://127.0.0.1:{port}"), ca_pem: self.ca_pem.clone() };
+            Ok((self.start_at(&endpoint, port, deadline).await?, endpoint))
         })
         .await
+    }
+
+    /// Where it was before.
+    pub(crate) async fn restart(&self, endpoint: &Endpoint, deadline: Deadline) -> Result<Process, Error> {
+        let port = endpoint.url.rsplit(':').next().and_then(|port| port.parse().ok());
+        self.start_at(endpoint, port.expect("`start` put the port there"), deadline).await
+    }
+
+    async fn start_at(&self, endpoint: &Endpoint, port: u16, deadline: Deadline) -> Result<Process, Error> {
+        let args = arguments(self, port);
+        let mut process = Process::start(Component::ApiServer, self.program.clone(), &args, self.log.clone())?;
+        let client = connect(endpoint, &self.admin_token)?;
+        process.ready("the API server", Duration::from_millis(25), deadline, || is_ready(&client)).await?;
+        Ok(process)
     }
 }
 
@@ -57,10 +65,10 @@ async fn is_ready(client: &Client) -> bool {
     client.request_text(request).await.is_ok()
 }
 
-fn arguments(files: &ApiServerFiles, etcd_url: &str, port: u16, extra: &[String]) -> Vec<String> {
+fn arguments(files: &ApiServerStart, port: u16) -> Vec<String> {
     let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
     let mut args = vec![
-        format!("--etcd-servers={etcd_url}"),
+        format!("--etcd-servers={}", files.etcd_url),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
         // Without it even a server bound to loopback looks for a default route.
@@ -80,6 +88,6 @@ fn arguments(files: &ApiServerFiles, etcd_url: &str, port: u16, extra: &[String]
         "--allow-privileged=true".to_owned(),
         "--shutdown-delay-duration=0s".to_owned(),
     ];
-    args.extend(extra.iter().cloned());
+    args.extend(files.extra.iter().cloned());
     args
 }

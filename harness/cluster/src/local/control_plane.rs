@@ -9,11 +9,12 @@ use std::{
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
+use nix::sys::signal::Signal;
 use tokio::sync::Mutex;
 
 use super::{
     LocalOptions,
-    api_server::{ApiServer, ApiServerFiles},
+    api_server::ApiServerStart,
     controller_manager::{self, ControllerManagerFiles},
     etcd::Etcd,
 };
@@ -60,6 +61,7 @@ pub struct LocalCluster {
     controller_manager: Mutex<Option<Process>>,
     api_server: Mutex<Option<Process>>,
     etcd: Mutex<Option<Process>>,
+    api_server_start: ApiServerStart,
     controllers: ControllerManagerFiles,
     endpoint: Endpoint,
     tokens: Tokens,
@@ -73,8 +75,10 @@ pub struct LocalCluster {
 impl LocalCluster {
     /// Starts etcd and the API server; controllers come with [`Cluster::start_controllers`].
     pub async fn start(options: LocalOptions, progress: &dyn Progress) -> Result<Self, Error> {
-        for removed in clean::sweep()? {
-            progress.say(&format!("removed {removed}"));
+        match clean::sweep() {
+            Ok(removed) => removed.iter().for_each(|line| progress.say(&format!("removed {line}"))),
+            // What others left behind is no reason not to start.
+            Err(error) => tracing::warn!(%error, "leftovers stay"),
         }
         let binaries = assets::obtain(&options.sources, progress).await?;
         let directory = RunDirectory::create("control-plane")?;
@@ -88,12 +92,11 @@ impl LocalCluster {
         let etcd = Etcd::start(&binaries.etcd, directory.path(), &pki.ca_cert, deadline()).await?;
         let etcd_took = phase.elapsed();
         phase = Instant::now();
-        let admin = (pki.ca_cert.as_str(), tokens.get(Identity::Admin));
-        let api_server_files = files.for_api_server(&binaries, directory.path());
-        let (api_server, help) = tokio::try_join!(
-            ApiServer::start(&api_server_files, &etcd.url, &options.api_server_args, admin, deadline()),
-            assets::help(&binaries.kube_controller_manager),
-        )?;
+        let admin_token = tokens.get(Identity::Admin);
+        let api_server_start =
+            files.for_api_server(&binaries, directory.path(), etcd.url, options.api_server_args, &pki, admin_token);
+        let ((api_server, endpoint), help) =
+            tokio::try_join!(api_server_start.start(deadline()), assets::help(&binaries.kube_controller_manager),)?;
         let times = StartTimes { etcd: etcd_took, api_server: phase.elapsed(), ..StartTimes::default() };
 
         Ok(Self {
@@ -104,9 +107,10 @@ impl LocalCluster {
                 &pki.ca_cert,
                 options.controllers.names(&help),
             ),
-            api_server: Mutex::new(Some(api_server.process)),
+            api_server: Mutex::new(Some(api_server)),
+            api_server_start,
             etcd: Mutex::new(Some(etcd.process)),
-            endpoint: api_server.endpoint,
+            endpoint,
             tokens,
             times: StdMutex::new(times),
             start_timeout: options.start_timeout,
@@ -132,6 +136,27 @@ impl LocalCluster {
     /// The process number of a component that runs.
     pub async fn process_id(&self, component: Component) -> Option<u32> {
         self.slot(component).lock().await.as_ref().map(Process::id)
+    }
+
+    /// Stops the API server and starts it again with the same address, keys and store. Its watches end, and watches from
+    /// a resourceVersion of before may be answered 410.
+    pub async fn restart_api_server(&self) -> Result<(), Error> {
+        let mut slot = self.api_server.lock().await;
+        let Some(mut running) = slot.take() else { return Err(Error::Stopped) };
+        running.stop(GRACE).await?;
+        let restarted = self.api_server_start.restart(&self.endpoint, Deadline::after(self.start_timeout)).await;
+        *slot = Some(restarted.map_err(|error| self.root_cause(error))?);
+        Ok(())
+    }
+
+    /// Stops the clock of a process (`SIGSTOP`): a frozen etcd makes writes slow, then 504.
+    pub async fn freeze(&self, component: Component) -> Result<(), Error> {
+        self.slot(component).lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets a frozen process go on.
+    pub async fn thaw(&self, component: Component) -> Result<(), Error> {
+        self.slot(component).lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGCONT)
     }
 
     fn slot(&self, component: Component) -> &Mutex<Option<Process>> {
@@ -281,16 +306,28 @@ impl Files {
         })
     }
 
-    fn for_api_server(&self, binaries: &Binaries, directory: &Path) -> ApiServerFiles {
-        ApiServerFiles {
+    fn for_api_server(
+        &self,
+        binaries: &Binaries,
+        directory: &Path,
+        etcd_url: String,
+        extra: Vec<String>,
+        pki: &Pki,
+        admin_token: &str,
+    ) -> ApiServerStart {
+        ApiServerStart {
             program: binaries.kube_apiserver.clone(),
             log: directory.join("kube-apiserver.log"),
+            etcd_url,
             ca_cert: self.ca_cert.clone(),
             server_cert: self.server_cert.clone(),
             server_key: self.server_key.clone(),
             service_account_key: self.service_account_key.clone(),
             service_account_public_key: self.service_account_public_key.clone(),
             tokens: self.tokens.clone(),
+            extra,
+            ca_pem: pki.ca_cert.clone(),
+            admin_token: admin_token.to_owned(),
         }
     }
 

@@ -4,14 +4,18 @@ use std::{
     ffi::OsStr,
     fs,
     path::Path,
+    pin::pin,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest,
+    core::v1::{ConfigMap, ServiceAccount},
+};
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use libtest_mimic::{Failed, Trial};
 use nix::{
@@ -37,6 +41,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("life/a_config_map_makes_the_round_trip_and_stop_leaves_nothing", round_trip),
         trial("life/two_control_planes_stand_side_by_side", side_by_side),
         trial("life/a_killed_child_is_reported_with_its_log", killed_child),
+        trial("life/an_operators_own_token_has_only_its_own_rights", own_token),
+        trial("life/a_restarted_api_server_keeps_its_address_and_objects", restarted_api_server),
+        trial("life/a_frozen_etcd_holds_writes_back", frozen_etcd),
         trial("life/a_start_that_cannot_succeed_ends_at_once_with_the_log", refused_start),
         trial("life/a_killed_harness_leaves_no_process_and_a_directory_to_sweep", killed_harness),
     ]
@@ -48,8 +55,7 @@ async fn round_trip() -> Outcome {
     ensure(client.apiserver_version().await?.git_version == "v1.36.3", client.apiserver_version().await?)?;
 
     let config_maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let mut config_map = ConfigMap::default();
-    config_map.metadata.name = Some("level".to_owned());
+    let mut config_map = named("level");
     config_map.data = Some([("bubble".to_owned(), "centred".to_owned())].into());
     config_maps.create(&PostParams::default(), &config_map).await?;
     let read = config_maps.get("level").await?;
@@ -109,6 +115,56 @@ async fn killed_child() -> Outcome {
     Ok(())
 }
 
+async fn own_token() -> Outcome {
+    let cluster = start_with_controllers().await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(Identity::Harness)?, "default");
+    let request = accounts.create_token_request("default", &PostParams::default(), &TokenRequest::default()).await?;
+    let token = request.status.and_then(|status| status.token).ok_or("no token")?;
+    let operator = connect(cluster.endpoint(), &token)?;
+    operator.apiserver_version().await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(operator, "default");
+    let refused = config_maps.list(&ListParams::default()).await;
+    ensure(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), refused)?;
+    cluster.stop().await?;
+    Ok(())
+}
+
+async fn restarted_api_server() -> Outcome {
+    let cluster = start_with_controllers().await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client(Identity::User)?, "default");
+    config_maps.create(&PostParams::default(), &named("kept")).await?;
+    let before = cluster.process_id(Component::ApiServer).await;
+    cluster.restart_api_server().await?;
+    ensure(cluster.process_id(Component::ApiServer).await != before, before)?;
+    ensure(config_maps.get_opt("kept").await?.is_some(), "the object is gone")?;
+    ensure(cluster.alive().is_none(), cluster.alive())?;
+    // The controllers have found it again.
+    cluster.prove_collection(&[]).await?;
+    cluster.stop().await?;
+    Ok(())
+}
+
+async fn frozen_etcd() -> Outcome {
+    let cluster = start(LocalOptions::default()).await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client(Identity::User)?, "default");
+    config_maps.create(&PostParams::default(), &named("before")).await?;
+    cluster.freeze(Component::Etcd).await?;
+    let (parameters, during) = (PostParams::default(), named("during"));
+    let mut write = pin!(config_maps.create(&parameters, &during));
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut write).await;
+    ensure(early.is_err(), early)?;
+    cluster.thaw(Component::Etcd).await?;
+    write.await?;
+    cluster.stop().await?;
+    Ok(())
+}
+
+fn named(name: &str) -> ConfigMap {
+    let mut config_map = ConfigMap::default();
+    config_map.metadata.name = Some(name.to_owned());
+    config_map
+}
+
 async fn refused_start() -> Outcome {
     let options = LocalOptions { api_server_args: vec!["--no-such-flag".to_owned()], ..LocalOptions::default() };
     let error = LocalCluster::start(options, &spiritlevel_cluster::Quiet).await.err().ok_or("it started")?;
@@ -136,8 +192,7 @@ async fn killed_harness() -> Outcome {
         pids.iter().all(|pid| !is_alive(*pid)).then_some(())
     })
     .await?;
-    ensure(Path::new(directory).exists(), "nothing to sweep")?;
-    // Another test's start may have swept it in between; then it is gone, which is as good.
+    // Another test's start may have swept it in between, which is as good.
     let alive = RunDirectory::create("test")?;
     clean::sweep()?;
     ensure(!Path::new(directory).exists() && alive.path().exists(), directory)
