@@ -16,7 +16,7 @@ pub struct JitteredBackoff {
 }
 
 const FIRST: Duration = Duration::from_millis(200);
-const LAST: Duration = Duration::from_secs(10);
+const LAST: Duration = Duration::from_secs(5);
 
 // === impl JitteredBackoff ===
 

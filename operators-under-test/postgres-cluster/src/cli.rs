@@ -133,8 +133,11 @@ async fn operate(arguments: &Arguments) -> Result<(), Error> {
         lost = elector.hold(&leadership) => return Err(lost),
         done = reconcile_until(&client, &namespace, &identity, leadership.clone(), &stop) => done?,
     }
-    // Only now, when no step is under way any more.
-    tokio::time::timeout(GRACE, elector.release()).await.unwrap_or(Err(Error::TimedOut(GRACE)))
+    // Only now, when no step is under way any more. A lease that cannot be given back runs out by itself.
+    if let Err(error) = tokio::time::timeout(GRACE, elector.release()).await.unwrap_or(Err(Error::TimedOut(GRACE))) {
+        tracing::warn!(error = &error as &dyn std::error::Error, "the lease is not released");
+    }
+    Ok(())
 }
 
 /// Reconciles until asked to stop, and then no longer than [`GRACE`].
