@@ -8,7 +8,7 @@ use spiritlevel_model::{
     history::{Event, FaultEvent, FaultRecord, Record, StepState, VersionType},
     plan::Plan,
 };
-use spiritlevel_proxy::{Director, Listener};
+use spiritlevel_proxy::{Director, ExecAnswer, Listener};
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
@@ -135,14 +135,14 @@ impl Stage {
         for (stream, listener) in open.iter().filter(|(s, _)| wanted.contains(&s.id)) {
             self.fault_event(&fault.name, FaultEvent::Fired { request: Some(stream.request), at: None });
             self.rules().count_firing(&fault.name);
-            if how == CloseWatch::Stall {
-                self.rules().keep_stream(&fault.name, stream.id);
-            } else {
-                listener.end_stream(stream.id, how, &fault.name);
-            }
+            // First: the client may watch again at once.
             if how == CloseWatch::Expire {
                 self.rules().expire(&fault.name, stream);
             }
+            if how == CloseWatch::Stall {
+                self.rules().keep_stream(&fault.name, stream.id);
+            }
+            listener.end_stream(stream.id, how, &fault.name);
         }
         // Those that come are not meant.
         if !wanted.is_empty() && how != CloseWatch::Stall {
@@ -156,10 +156,10 @@ impl Stage {
         for replica in self.replicas() {
             for stream in replica.listener().streams() {
                 if stream.info.resource.as_ref().is_some_and(|r| r.to_string() == resource) {
-                    replica.listener().end_stream(stream.id, how, cause);
                     if how == CloseWatch::Expire {
                         self.rules().expire(cause, &stream);
                     }
+                    replica.listener().end_stream(stream.id, how, cause);
                     ended += 1;
                 }
             }
@@ -392,6 +392,18 @@ impl Director for Stage {
 
     fn actor(&self, listener: &Actor, _: Option<&str>) -> Actor {
         listener.clone()
+    }
+
+    /// There is no kubelet behind a local control plane: the suite says what its containers answer.
+    fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
+        let exec = &self.plan.suite.kubelet.exec;
+        Some(ExecAnswer { exit_code: exec.exit_code, stdout: exec.output.clone().into_bytes() })
+    }
+
+    /// No kubelet runs: the suite says what a command in a container gives.
+    fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
+        let exec = &self.plan.suite.kubelet.exec;
+        Some(ExecAnswer { exit_code: exec.exit_code, stdout: exec.output.clone().into_bytes() })
     }
 
     fn record(&self, event: Event) {
