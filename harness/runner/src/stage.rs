@@ -400,12 +400,6 @@ impl Director for Stage {
         Some(ExecAnswer { exit_code: exec.exit_code, stdout: exec.output.clone().into_bytes() })
     }
 
-    /// No kubelet runs: the suite says what a command in a container gives.
-    fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
-        let exec = &self.plan.suite.kubelet.exec;
-        Some(ExecAnswer { exit_code: exec.exit_code, stdout: exec.output.clone().into_bytes() })
-    }
-
     fn record(&self, event: Event) {
         self.recorder.record(event);
     }
