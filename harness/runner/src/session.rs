@@ -51,7 +51,7 @@ pub enum SessionEvent {
     LaneReady(LaneTimes),
     /// A run begins.
     RunStarted(Box<Plan>),
-    /// A run is in another phase.
+    /// A run is in another phase. Runs are told apart by their namespace: repetitions share a title.
     RunPhase(String, Phase),
     /// A run was judged.
     RunFinished(Box<RunOutput>),
@@ -105,14 +105,27 @@ pub async fn session(plans: Vec<Plan>, options: SessionOptions, tell: Listener, 
         )));
     }
     let built = tokio::select! {
-        built = build_all(&plans, &tell) => built?,
+        built = build_all(&plans, &tell) => built,
         () = cancel.cancelled() => return Err(Error::Cancelled),
     };
     let mut slots = Slots::default();
     let mut work = Vec::new();
     for plan in plans {
-        let built = built.get(&build_key(&plan)).cloned().unwrap_or_default();
-        let crds = crds(&plan, &built)?;
+        let prepared = match built.get(&build_key(&plan)) {
+            Some(Err(why)) => Err(why.clone()),
+            Some(Ok(built)) => crds(&plan, built).map(|crds| (built.clone(), crds)).map_err(|e| e.chain()),
+            None => Ok((Built::default(), Vec::new())),
+        };
+        let (built, crds) = match prepared {
+            Ok(prepared) => prepared,
+            // Another suite may still be fine.
+            Err(why) => {
+                let verdict = broken(&plan, vec![why]);
+                let dir = report_dir(&options.report_dir, &plan);
+                tell(SessionEvent::RunFinished(Box::new(RunOutput { plan, verdict, dir, cleanup: None })));
+                continue;
+            }
+        };
         let slot = slots.assign(&plan, crds, options.jobs);
         work.push((plan, built, slot));
     }
@@ -181,8 +194,8 @@ async fn all(
             tell(SessionEvent::RunStarted(Box::new(plan.clone())));
             let output = match slot.lane(&tell).await {
                 Ok(lane) => {
-                    let (title, hears) = (plan.title(), tell.clone());
-                    let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(title.clone(), phase)));
+                    let (run_namespace, hears) = (plan.namespace.clone(), tell.clone());
+                    let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(run_namespace.clone(), phase)));
                     let begun = tokio::time::Instant::now();
                     let input = RunInput { plan, lane, report_dir: dir, isolation, binary: built.binary, module: built.module, on_phase };
                     let mut output = run(input).await;
@@ -305,7 +318,8 @@ fn build_key(plan: &Plan) -> String {
     serde_json::to_string(&(&plan.suite_dir, &plan.suite.operator.build)).unwrap_or_default()
 }
 
-async fn build_all(plans: &[Plan], tell: &Listener) -> Result<BTreeMap<String, Built>, Error> {
+/// What became of each build: one that fails is an error of its own runs only.
+async fn build_all(plans: &[Plan], tell: &Listener) -> BTreeMap<String, Result<Built, String>> {
     let mut all = BTreeMap::new();
     for plan in plans {
         let key = build_key(plan);
@@ -313,12 +327,12 @@ async fn build_all(plans: &[Plan], tell: &Listener) -> Result<BTreeMap<String, B
             continue;
         }
         let built = match &plan.suite.operator.build {
-            Some(spec) => build(spec, plan, tell).await?,
-            None => Built::default(),
+            Some(spec) => build(spec, plan, tell).await.map_err(|e| e.chain()),
+            None => Ok(Built::default()),
         };
         all.insert(key, built);
     }
-    Ok(all)
+    all
 }
 
 async fn build(spec: &Build, plan: &Plan, tell: &Listener) -> Result<Built, Error> {
