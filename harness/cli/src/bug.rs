@@ -1,0 +1,39 @@
+//! A panic is a bug of ours: told as such, everything torn down, exit code 70.
+
+use std::{
+    panic,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+static SEEN: AtomicBool = AtomicBool::new(false);
+static STOP: OnceLock<CancellationToken> = OnceLock::new();
+
+/// From now on a panic in any thread cancels `stop`, and [`seen`] remembers it: a panic in a task is lost otherwise.
+pub(crate) fn watch(stop: CancellationToken) {
+    let _ = STOP.set(stop);
+    panic::set_hook(Box::new(|info| {
+        let text = info.payload_as_str().unwrap_or("of an unknown kind");
+        let place = info.location().map_or_else(String::new, |l| format!(" at {}:{}:{}", l.file(), l.line(), l.column()));
+        let first = !SEEN.swap(true, Ordering::SeqCst);
+        eprintln!("\nspiritlevel {} has a bug{place}: {text}", env!("CARGO_PKG_VERSION"));
+        if first {
+            eprintln!(
+                "please report it at {}/issues with the command line, these lines and, if there is one, the run's folder in \
+                 the reports; everything that was started is being ended",
+                env!("CARGO_PKG_REPOSITORY")
+            );
+        }
+        if let Some(stop) = STOP.get() {
+            stop.cancel();
+        }
+    }));
+}
+
+/// Whether there was one.
+pub(crate) fn seen() -> bool {
+    SEEN.load(Ordering::SeqCst)
+}

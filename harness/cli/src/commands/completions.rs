@@ -1,0 +1,14 @@
+//! `spiritlevel completions`.
+
+use super::say;
+use crate::{Exit, args::CommandLine};
+use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+
+/// Prints completions for a shell.
+pub(super) fn completions(shell: Shell) -> Exit {
+    let mut script = Vec::new();
+    generate(shell, &mut CommandLine::command(), "spiritlevel", &mut script);
+    say(&String::from_utf8_lossy(&script));
+    Exit::Pass
+}

@@ -1,0 +1,39 @@
+//! One file a command.
+
+mod clean;
+mod completions;
+mod doctor;
+mod invariants;
+mod judge;
+mod lint;
+mod replay;
+mod run;
+mod schema;
+mod setup;
+
+pub(crate) use run::scenario_files;
+
+use crate::{Error, Exit, args::Command, stop::Stop};
+use std::io::Write;
+
+/// Does what is asked for.
+pub(crate) async fn perform(command: Command, stop: &Stop) -> Result<Exit, Error> {
+    match command {
+        Command::Run(args) => run::run(args, stop).await,
+        Command::Lint(args) => lint::lint(&args),
+        Command::Judge(args) => judge::judge(&args),
+        Command::Replay(args) => replay::replay(args, stop).await,
+        Command::Setup => setup::setup(stop).await,
+        Command::Doctor => doctor::doctor().await,
+        Command::Clean => clean::clean(),
+        Command::Schema(args) => Ok(schema::schema(&args)),
+        Command::Invariants(args) => Ok(invariants::invariants(&args)),
+        Command::Completions { shell } => Ok(completions::completions(shell)),
+    }
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no failure.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
