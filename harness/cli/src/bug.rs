@@ -17,7 +17,8 @@ pub(crate) fn watch(stop: CancellationToken) {
     let _ = STOP.set(stop);
     panic::set_hook(Box::new(|info| {
         let text = info.payload_as_str().unwrap_or("of an unknown kind");
-        let place = info.location().map_or_else(String::new, |l| format!(" at {}:{}:{}", l.file(), l.line(), l.column()));
+        let place =
+            info.location().map_or_else(String::new, |l| format!(" at {}:{}:{}", l.file(), l.line(), l.column()));
         let first = !SEEN.swap(true, Ordering::SeqCst);
         eprintln!("\nspiritlevel {} has a bug{place}: {text}", env!("CARGO_PKG_VERSION"));
         if first {

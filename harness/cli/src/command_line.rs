@@ -47,8 +47,12 @@ fn unparsed(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         return Exit::Pass;
     }
-    if error.kind() == ErrorKind::MissingRequiredArgument && std::env::args().nth(1).is_some_and(|a| a == "run" || a == "lint") {
-        eprintln!("\nhint: PATH is a scenario's file, a suite's folder or a folder of suites, such as `spiritlevel run scenarios`");
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && std::env::args().nth(1).is_some_and(|a| a == "run" || a == "lint")
+    {
+        eprintln!(
+            "\nhint: PATH is a scenario's file, a suite's folder or a folder of suites, such as `spiritlevel run scenarios`"
+        );
     }
     Exit::Usage
 }

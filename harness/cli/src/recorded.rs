@@ -21,8 +21,16 @@ pub(crate) fn plan(path: &Path) -> Result<Plan, Error> {
     let value = documents.first().map(yaml::Node::to_value).unwrap_or_default();
     match value["schemaVersion"].as_u64() {
         Some(version) if version == u64::from(PLAN_VERSION) => {}
-        Some(version) => return Err(malformed(format!("plan of version {version}, and this spiritlevel reads version {PLAN_VERSION}"))),
-        None => return Err(malformed("not a plan: give a run's folder or its plan.yaml, as `run` writes it below its reports".into())),
+        Some(version) => {
+            return Err(malformed(format!(
+                "plan of version {version}, and this spiritlevel reads version {PLAN_VERSION}"
+            )));
+        }
+        None => {
+            return Err(malformed(
+                "not a plan: give a run's folder or its plan.yaml, as `run` writes it below its reports".into(),
+            ));
+        }
     }
     serde_json::from_value(value).map_err(|e| malformed(e.to_string()))
 }

@@ -42,7 +42,8 @@ impl Stop {
 
     /// Waits for signals; the second one ends the process at once. Children end with it, however it ends.
     pub(crate) async fn on_signals(self) {
-        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
             return;
         };
         loop {

@@ -1,11 +1,6 @@
 //! `--timeout-scale`: longer limits for slow machines.
 
-use spiritlevel_model::{
-    Period,
-    operation::StepAction,
-    plan::Plan,
-    scenario::Probe,
-};
+use spiritlevel_model::{Period, operation::StepAction, plan::Plan, scenario::Probe};
 
 /// Multiplies every limit of a plan. What a scenario does (pauses, lengths of faults) and the quiet window stay: they are
 /// no limits.

@@ -34,14 +34,17 @@ impl<'a> Case<'a> {
         let fault = if about.step.is_some() { None } else { self.blamed_fault(about) };
         let before = |operation: &str| DISTURBING.contains(&operation);
         let last = self.steps.iter().rev().find(|s| s.seq < about.seq && before(s.operation));
-        let deletes = |s: &&crate::case::StepLife<'_>| Some(&s.called) == about.step.as_ref() && s.operation == "delete";
+        let deletes =
+            |s: &&crate::case::StepLife<'_>| Some(&s.called) == about.step.as_ref() && s.operation == "delete";
         let named = self.steps.iter().rev().find(deletes);
         let step = if fault.is_some() { None } else { named.or(last) };
         Blame {
             fault,
             step: about.step.clone().or_else(|| step.map(|s| s.called.clone())),
             step_line: step.map(|s| match about.step {
-                Some(_) => format!("{} deleted the subject at {} while no operator ran", s.called, wording::at(s.at_ms)),
+                Some(_) => {
+                    format!("{} deleted the subject at {} while no operator ran", s.called, wording::at(s.at_ms))
+                }
                 None => format!("{} ({}) began at {}", s.called, s.operation, wording::at(s.at_ms)),
             }),
             seq: about.seq,
@@ -88,9 +91,8 @@ impl<'a> Case<'a> {
                 info.resource.is_none() || self.subject_resource() == info.resource || lives().any(|l| of_resource(&l))
             }
             // An object that was never made has no version: its name tells.
-            (Some(name), _) => lives().any(|l| {
-                (of_resource(&l) && &l.object.name == name) || crate::case::is_token(&l.object.name, name)
-            }),
+            (Some(name), _) => lives()
+                .any(|l| (of_resource(&l) && &l.object.name == name) || crate::case::is_token(&l.object.name, name)),
         }
     }
 }
@@ -103,7 +105,9 @@ impl Blame<'_, '_> {
         let fault = self.fault?;
         let before: Vec<&Firing> = fault.firings.iter().filter(|f| f.seq < self.seq).collect();
         let first = before.first()?;
-        let write = |f: &&Firing| f.request.and_then(|id| case.exchanges.get(&id)).is_some_and(|x| x.request.info.verb.is_write());
+        let write = |f: &&Firing| {
+            f.request.and_then(|id| case.exchanges.get(&id)).is_some_and(|x| x.request.info.verb.is_write())
+        };
         let what = if write(first) { "write" } else { "request" };
         let mut line = format!("{} fired {}", fault.declared.name, wording::times(before.len()));
         line.push_str(if before.len() == 1 { ", at " } else { ", first at " });

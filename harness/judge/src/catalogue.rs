@@ -37,7 +37,11 @@ static ALL: [Invariant; 16] = [
     on("quiet", "QUIET", "at rest the operator writes nothing"),
     on("heals", "HEAL", "a child that somebody else deletes or changes comes back"),
     on("noOrphans", "ORPH", "after a subject is gone nothing stays that belonged to it"),
-    on("legalOwners", "REF", "every ownerReference that the operator writes resolves, by uid, name, kind and namespace"),
+    on(
+        "legalOwners",
+        "REF",
+        "every ownerReference that the operator writes resolves, by uid, name, kind and namespace",
+    ),
     on("deletes", "FIN", "the deletion of a subject ends"),
     on("processHealth", "PROC", "the operator neither crashes nor sits alive and idle"),
     own("always", "ALWAYS", "the author's CEL holds for every object version"),
@@ -46,7 +50,11 @@ static ALL: [Invariant; 16] = [
     planned("noLiveLoss", "LIVE", "no live or retained object is deleted or replaced, checked on every write"),
     planned("unique", "UNIQ", "there is at most one child per role"),
     planned("truthfulStatus", "STAT", "the status never claims what is not so"),
-    planned("singleWriter", "ONE", "no replica writes after another one has the lease; no two writers fight over a field"),
+    planned(
+        "singleWriter",
+        "ONE",
+        "no replica writes after another one has the lease; no two writers fight over a field",
+    ),
     planned("foreign", "FOREIGN", "objects of others keep their content and uid"),
     planned("sameEnd", "END", "the final objects equal those of two fault-free runs"),
 ];

@@ -61,7 +61,8 @@ fn broken(case: &Case<'_>) -> Vec<String> {
     };
     let mut reasons: Vec<String> = case.steps.iter().filter_map(step).collect();
     if reasons.is_empty() && case.phases.begin(Phase::Settle).is_none() {
-        let at = case.history.last().and_then(|r| case.phases.at(r.seq)).map_or("before the arrangement", wording::phase);
+        let at =
+            case.history.last().and_then(|r| case.phases.at(r.seq)).map_or("before the arrangement", wording::phase);
         reasons.push(format!("the run was broken off: {at} was the last that was recorded"));
     }
     reasons
@@ -107,8 +108,13 @@ fn settle_doubt(settled: &Settled, findings: &[Finding]) -> Option<String> {
     if settled.settled || told && settled.operator_pending {
         return None;
     }
-    let pending = if settled.pending.is_empty() { "nobody knows why".into() } else { wording::list(&settled.pending, 3) };
-    Some(format!("{} did not end within {}: {pending}", wording::phase(settled.phase), wording::lasting(settled.took_ms)))
+    let pending =
+        if settled.pending.is_empty() { "nobody knows why".into() } else { wording::list(&settled.pending, 3) };
+    Some(format!(
+        "{} did not end within {}: {pending}",
+        wording::phase(settled.phase),
+        wording::lasting(settled.took_ms)
+    ))
 }
 
 /// The operator's writes in the whole run, without heartbeats.

@@ -8,9 +8,9 @@ use spiritlevel_model::{
     fault::{At, FrameType},
     finding::Finding,
     history::{
-        Answer, AnswerObject, ClosedBy, Event, Fate, FaultEvent, FaultRecord, FrameRecord, Header, KindInfo, Phase, Process,
-        ProcessEvent, Record, Reply, ReplyOutcome, Request, Settled, StepRecord, StepState, StreamClosed, StreamOpened, Version,
-        VersionType,
+        Answer, AnswerObject, ClosedBy, Event, Fate, FaultEvent, FaultRecord, FrameRecord, Header, KindInfo, Phase,
+        Process, ProcessEvent, Record, Reply, ReplyOutcome, Request, Settled, StepRecord, StepState, StreamClosed,
+        StreamOpened, Version, VersionType,
     },
     plan::Plan,
 };
@@ -52,7 +52,8 @@ fn group_of(api_version: &str) -> (&str, &str) {
 
 /// An object of one of the known kinds in namespace `ns`, with further fields merged in.
 pub(crate) fn object(kind: &str, name: &str, more: Value) -> Value {
-    let (_, api_version, _, namespaced) = KINDS.iter().find(|k| k.2 == kind).copied().expect("a kind of the test world");
+    let (_, api_version, _, namespaced) =
+        KINDS.iter().find(|k| k.2 == kind).copied().expect("a kind of the test world");
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
     if namespaced {
         object["metadata"]["namespace"] = json!("ns");
@@ -63,7 +64,8 @@ pub(crate) fn object(kind: &str, name: &str, more: Value) -> Value {
 
 /// An ownerReference to a Sample.
 pub(crate) fn owned_by(name: &str, uid: &Uid) -> Value {
-    let owner = json!({"apiVersion": "example.com/v1", "kind": "Sample", "name": name, "uid": uid.0, "controller": true});
+    let owner =
+        json!({"apiVersion": "example.com/v1", "kind": "Sample", "name": name, "uid": uid.0, "controller": true});
     json!({"metadata": {"ownerReferences": [owner]}})
 }
 
@@ -220,7 +222,8 @@ impl Run {
 
     fn version(&mut self, kind: VersionType, object: &Value) {
         let (group, _) = group_of(object["apiVersion"].as_str().expect("an apiVersion"));
-        let resource = KINDS.iter().find(|k| object["kind"] == k.2).map(|k| ResourceKey::new(group, k.0)).expect("a kind");
+        let resource =
+            KINDS.iter().find(|k| object["kind"] == k.2).map(|k| ResourceKey::new(group, k.0)).expect("a kind");
         let (revision, object) = (Revision(self.revision), object.clone());
         self.event(Event::Version(Version { resource, kind, revision, object }));
     }
@@ -279,7 +282,12 @@ impl Run {
             object["metadata"]["managedFields"] = json!([{"manager": "op", "fieldsV1": fields(&object)}]);
         }
         let revision = self.next_revision(&mut object);
-        self.answer(id, 201, None, Some(AnswerObject { uid: Some(uid.clone()), revision: Some(revision), ..AnswerObject::default() }));
+        self.answer(
+            id,
+            201,
+            None,
+            Some(AnswerObject { uid: Some(uid.clone()), revision: Some(revision), ..AnswerObject::default() }),
+        );
         self.version(VersionType::Added, &object);
         self.live.insert(uid.clone(), object);
         (uid, id)
@@ -301,7 +309,12 @@ impl Run {
         // Taking the last finalizer away is answered with the old version.
         let revision = if ends { before.revision() } else { object.revision() };
         let (terminating, finalizers) = (object.is_terminating(), !object.finalizers().is_empty());
-        self.answer(id, 200, None, Some(AnswerObject { name: None, uid: Some(uid.clone()), revision, terminating, finalizers }));
+        self.answer(
+            id,
+            200,
+            None,
+            Some(AnswerObject { name: None, uid: Some(uid.clone()), revision, terminating, finalizers }),
+        );
         if ends {
             self.version(VersionType::Deleted, &before);
             self.live.remove(uid);
@@ -425,7 +438,8 @@ pub(crate) fn text(finding: &Finding) -> String {
 }
 
 fn path(key: &ResourceKey, name: Option<&str>) -> String {
-    let (_, api_version, _, namespaced) = KINDS.iter().find(|k| k.0 == key.resource).copied().expect("a resource of the test world");
+    let (_, api_version, _, namespaced) =
+        KINDS.iter().find(|k| k.0 == key.resource).copied().expect("a resource of the test world");
     let prefix = if key.group.is_empty() { "/api" } else { "/apis" };
     let namespace = if namespaced { "/namespaces/ns" } else { "" };
     let name = name.map(|n| format!("/{n}")).unwrap_or_default();

@@ -1,10 +1,10 @@
 //! CEL expressions, compiled once, with Kubernetes' libraries.
 
+use crate::{cel_value::cel_value, world::World};
 use kube_cel::{
     KubeCelExt,
     cel::{Context, Program, ResolveResult, Value as CelValue},
 };
-use crate::{cel_value::cel_value, world::World};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

@@ -43,9 +43,10 @@ fn is_like(wanted: &ExpectedFinding, finding: &Finding) -> bool {
         wanted.as_deref().is_none_or(|pattern| actual.is_some_and(|text| glob(pattern, text)))
     };
     let object = wanted.object.as_ref().is_none_or(|object| {
-        finding.object.as_ref().is_some_and(|actual| {
-            same(&object.kind, Some(&actual.kind)) && same(&object.name, Some(&actual.name))
-        })
+        finding
+            .object
+            .as_ref()
+            .is_some_and(|actual| same(&object.kind, Some(&actual.kind)) && same(&object.name, Some(&actual.name)))
     });
     // A consequence may be of any class: that it is none of its own is what is said.
     let class = wanted.caused_by.is_some() || wanted.class.is_none_or(|class| class == finding.class);
@@ -137,7 +138,11 @@ mod tests {
             finding.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             json!({"verdict": "fail", "findings": [finding]})
         };
-        check(wanted(json!({"object": {"kind": "PersistentVolumeClaim", "name": "($cluster)-data-?"}, "fault": "crash"})), &v, &[]);
+        check(
+            wanted(json!({"object": {"kind": "PersistentVolumeClaim", "name": "($cluster)-data-?"}, "fault": "crash"})),
+            &v,
+            &[],
+        );
         check(wanted(json!({"message": "outlived"})), &v, &[]);
         check(
             wanted(json!({"step": "restart"})),
@@ -147,7 +152,11 @@ mod tests {
                 "unexpected noOrphans: PersistentVolumeClaim pg-1-data-0 outlived its owner",
             ],
         );
-        check(json!({"verdict": "fail"}), &v, &["unexpected noOrphans: PersistentVolumeClaim pg-1-data-0 outlived its owner"]);
+        check(
+            json!({"verdict": "fail"}),
+            &v,
+            &["unexpected noOrphans: PersistentVolumeClaim pg-1-data-0 outlived its owner"],
+        );
         check(json!({"verdict": "fail", "exact": false}), &v, &[]);
         check(
             json!({"verdict": "fail", "exact": false, "holds": ["noOrphans"]}),
@@ -165,7 +174,11 @@ mod tests {
     fn warnings_are_never_too_many_and_consequences_may_be_of_any_class() {
         let v = verdict("pass", json!([orphan("a", "warning")]));
         check(json!({"verdict": "pass"}), &v, &[]);
-        check(json!({"verdict": "pass", "findings": [{"invariant": "noOrphans", "class": "violation", "causedBy": 0}]}), &v, &[]);
+        check(
+            json!({"verdict": "pass", "findings": [{"invariant": "noOrphans", "class": "violation", "causedBy": 0}]}),
+            &v,
+            &[],
+        );
         check(
             json!({"verdict": "pass", "findings": [{"invariant": "deletes", "class": "violation", "object": {"kind": "X"}}]}),
             &v,

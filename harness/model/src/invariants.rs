@@ -192,10 +192,12 @@ impl Effective {
             let merged = merge(suite, scenario, |o, i| Within { within: i.within.or(o.within) });
             merged.map(|w| w.within.unwrap_or(limit))
         };
-        let converges =
-            merge(suite.converges.as_ref(), scenario.converges.as_ref(), |o, i| Converges { within: i.within.or(o.within) });
-        let health =
-            merge(suite.process_health.as_ref(), scenario.process_health.as_ref(), |o, i| ProcessHealth { within: i.within.or(o.within) });
+        let converges = merge(suite.converges.as_ref(), scenario.converges.as_ref(), |o, i| Converges {
+            within: i.within.or(o.within),
+        });
+        let health = merge(suite.process_health.as_ref(), scenario.process_health.as_ref(), |o, i| ProcessHealth {
+            within: i.within.or(o.within),
+        });
         let orphans = merge(suite.no_orphans.as_ref(), scenario.no_orphans.as_ref(), |_, i| i.clone());
         let list = |a: &[Property], b: &[Property]| if b.is_empty() { a.to_vec() } else { b.to_vec() };
         Self {
@@ -206,7 +208,8 @@ impl Effective {
                 max_no_op_writes_per_minute: q.max_no_op_writes_per_minute.unwrap_or(60),
             }),
             no_orphans: orphans.map(|o| o.retain),
-            legal_owners: merge(suite.legal_owners.as_ref(), scenario.legal_owners.as_ref(), |_, i| i.clone()).is_some(),
+            legal_owners: merge(suite.legal_owners.as_ref(), scenario.legal_owners.as_ref(), |_, i| i.clone())
+                .is_some(),
             deletes: within(suite.deletes.as_ref(), scenario.deletes.as_ref()),
             heals: within(suite.heals.as_ref(), scenario.heals.as_ref()),
             process_health: health.map(|h| h.within.unwrap_or(limit)),
@@ -218,7 +221,11 @@ impl Effective {
 }
 
 /// `None`: switched off.
-fn merge<T: Default + Clone>(outer: Option<&Toggle<T>>, inner: Option<&Toggle<T>>, both: impl Fn(&T, &T) -> T) -> Option<T> {
+fn merge<T: Default + Clone>(
+    outer: Option<&Toggle<T>>,
+    inner: Option<&Toggle<T>>,
+    both: impl Fn(&T, &T) -> T,
+) -> Option<T> {
     let outer_settings = match outer {
         Some(Toggle::Settings(s)) => s.clone(),
         _ => T::default(),
@@ -238,9 +245,11 @@ mod tests {
     #[test]
     fn a_scenario_overrides_a_suite_and_the_rest_is_inherited() {
         let suite: Invariants =
-            serde_json::from_value(json!({"quiet": {"window": "5s"}, "converges": {"within": "10s"}, "heals": false})).unwrap();
+            serde_json::from_value(json!({"quiet": {"window": "5s"}, "converges": {"within": "10s"}, "heals": false}))
+                .unwrap();
         let scenario: Invariants =
-            serde_json::from_value(json!({"quiet": {"maxEffectiveWrites": 3}, "noOrphans": false, "heals": true})).unwrap();
+            serde_json::from_value(json!({"quiet": {"maxEffectiveWrites": 3}, "noOrphans": false, "heals": true}))
+                .unwrap();
         let e = Effective::of(&suite, &scenario);
         let quiet = e.quiet.unwrap();
         assert_eq!((quiet.window, quiet.max_effective_writes), (Period::secs(5), 3));

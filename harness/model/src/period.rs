@@ -29,7 +29,9 @@ impl FromStr for Period {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is not a duration: write a number with a unit, such as \"30s\", \"200ms\" or \"1m30s\"");
+        let bad = || {
+            format!("{text:?} is not a duration: write a number with a unit, such as \"30s\", \"200ms\" or \"1m30s\"")
+        };
         let mut rest = text.trim();
         let mut total = Duration::ZERO;
         if rest.is_empty() {

@@ -121,7 +121,8 @@ impl Making<'_> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it has {}", all.keys().cloned().collect::<Vec<_>>().join(", ")),
                 };
-                problems.push(self.scenario.at_value(&at, format!("the suite has no variant `{name}`")).with_help(help));
+                problems
+                    .push(self.scenario.at_value(&at, format!("the suite has no variant `{name}`")).with_help(help));
             }
         }
         if !problems.is_empty() {

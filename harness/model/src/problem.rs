@@ -163,7 +163,8 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     for name in known {
         let lower = name.to_lowercase();
         let distance = strsim::damerau_levenshtein(&wrong, &lower);
-        let close = distance <= (lower.chars().count().max(3) / 3).max(1) || (wrong.len() > 3 && lower.starts_with(&wrong));
+        let close =
+            distance <= (lower.chars().count().max(3) / 3).max(1) || (wrong.len() > 3 && lower.starts_with(&wrong));
         if close && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, name));
         }

@@ -165,9 +165,11 @@ impl RequestInfo {
     /// Whether the request only asks (reviews) or is a dry run: nothing is stored whatever it answers.
     pub fn stores_nothing(&self) -> bool {
         let review = self.resource.as_ref().is_some_and(|r| {
-            matches!(r.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io") && r.resource.ends_with("reviews")
+            matches!(r.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io")
+                && r.resource.ends_with("reviews")
         });
-        let asks = matches!(self.subresource.as_deref(), Some("token" | "exec" | "attach" | "portforward" | "log" | "proxy"));
+        let asks =
+            matches!(self.subresource.as_deref(), Some("token" | "exec" | "attach" | "portforward" | "log" | "proxy"));
         !self.verb.is_write() || review || asks || self.query.contains_key("dryRun")
     }
 }
@@ -219,7 +221,11 @@ mod tests {
             ("GET", "/api/v1/pods", "list pods"),
             ("POST", "/apis/apps/v1/namespaces/a/statefulsets", "create statefulsets.apps in a"),
             ("PUT", "/apis/apps/v1/namespaces/a/statefulsets/s/status", "update statefulsets.apps/status a/s"),
-            ("PATCH", "/apis/db.example.com/v1/namespaces/a/postgresclusters/x", "patch postgresclusters.db.example.com a/x"),
+            (
+                "PATCH",
+                "/apis/db.example.com/v1/namespaces/a/postgresclusters/x",
+                "patch postgresclusters.db.example.com a/x",
+            ),
             ("DELETE", "/api/v1/namespaces/a/pods", "deletecollection pods in a"),
             ("DELETE", "/api/v1/namespaces/a/pods/p", "delete pods a/p"),
             ("POST", "/api/v1/namespaces/a/pods/p/binding", "create pods/binding a/p"),
@@ -228,7 +234,11 @@ mod tests {
             ("PUT", "/api/v1/namespaces/a/finalize", "update namespaces/finalize a/a"),
             ("GET", "/api/v1/namespaces", "list namespaces"),
             ("POST", "/api/v1/namespaces", "create namespaces"),
-            ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/x%3Ay", "get clusterroles.rbac.authorization.k8s.io x:y"),
+            (
+                "GET",
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/x%3Ay",
+                "get clusterroles.rbac.authorization.k8s.io x:y",
+            ),
             ("GET", "/apis", "/apis"),
             ("GET", "/api/v1", "/api/v1"),
             ("GET", "/version", "/version"),

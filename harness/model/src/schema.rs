@@ -113,7 +113,10 @@ mod tests {
             assert!(operation["properties"][name].is_object(), "{name}");
         }
         let choices = operation["oneOf"].as_array().unwrap();
-        assert!(choices.contains(&json!({"required": ["duplicateReconcile"]})) && !choices.contains(&json!({"required": ["timeout"]})));
+        assert!(
+            choices.contains(&json!({"required": ["duplicateReconcile"]}))
+                && !choices.contains(&json!({"required": ["timeout"]}))
+        );
         assert_eq!(operation["additionalProperties"], false);
         assert!(schema["suite"]["$defs"]["ProcessSpec"].is_object());
         assert!(schema["expect"]["additionalProperties"]["items"].is_object());

@@ -395,4 +395,3 @@ impl Default for Timeouts {
         }
     }
 }
-

@@ -162,7 +162,8 @@ impl World {
             let owners = l.object.owners();
             let states: Vec<OwnerState> = owners.iter().map(|o| self.owner_state(&l.object, o)).collect();
             // Events and such are ignored by the collector.
-            let watched = !matches!((l.resource.group.as_str(), l.resource.resource.as_str()), ("" | "events.k8s.io", "events"));
+            let watched =
+                !matches!((l.resource.group.as_str(), l.resource.resource.as_str()), ("" | "events.k8s.io", "events"));
             watched
                 && !states.is_empty()
                 && states.iter().all(|s| matches!(s, OwnerState::Absent | OwnerState::WaitsForDependents))

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{folder, lint_files, read};
+use serde_json::json;
 use spiritlevel_model::{
     load::{load_expect, load_scenario, load_suite},
     plan::Plan,
@@ -10,7 +11,6 @@ use spiritlevel_model::{
     verdict::VerdictKind,
     yaml,
 };
-use serde_json::json;
 
 #[test]
 fn everything_is_read_planned_and_read_back() {
@@ -33,7 +33,10 @@ fn everything_is_read_planned_and_read_back() {
             assert_eq!(read, *plan, "{written}");
             // Nothing is left open but what the run alone knows.
             for open in written.split("($").skip(1).map(|s| s.split([')', '.', ' ']).next().unwrap()) {
-                assert!(["binary", "module", "kubeconfig", "uid", "error", "stdout", "x"].contains(&open), "{open} in\n{written}");
+                assert!(
+                    ["binary", "module", "kubeconfig", "uid", "error", "stdout", "x"].contains(&open),
+                    "{open} in\n{written}"
+                );
             }
         }
     }
@@ -63,13 +66,21 @@ fn a_plan_has_its_variant_its_values_and_its_expectation() {
     assert_eq!((crash.name.as_deref(), crash.nth), (Some("pg-1-2"), Some(3)));
     assert_eq!(json!(broken.scenario.faults[3].action)["reject"]["status"], 503);
     let wanted = broken.expect.as_ref().unwrap();
-    assert_eq!((wanted.verdict, wanted.findings[0].object.as_ref().unwrap().name.as_deref()), (VerdictKind::Fail, Some("pg-1-2-data")));
+    assert_eq!(
+        (wanted.verdict, wanted.findings[0].object.as_ref().unwrap().name.as_deref()),
+        (VerdictKind::Fail, Some("pg-1-2-data"))
+    );
     assert!(one.expect.is_none(), "no entry applies to replicas=1");
     assert_eq!(fixed.expect.as_ref().unwrap().verdict, VerdictKind::Pass);
 
     let again = plans(&suite, &scenario, Some(&expect), &PlanOptions::default()).unwrap();
     assert_eq!(again, made, "planning is repeatable");
-    let other = plans(&suite, &scenario, None, &PlanOptions { nonce: 1, variants: vec!["fixed".into()], ..PlanOptions::default() });
+    let other = plans(
+        &suite,
+        &scenario,
+        None,
+        &PlanOptions { nonce: 1, variants: vec!["fixed".into()], ..PlanOptions::default() },
+    );
     let other = other.unwrap();
     assert_eq!(other.len(), 4);
     assert!(other[0].namespace != made[4].namespace && other[0].seed == made[4].seed);

@@ -129,7 +129,8 @@ fn reasons(text: &mut String, reasons: &[String], look: Look) {
 }
 
 fn replay(text: &mut String, run: &Finished) {
-    let _ = writeln!(text, "{MARGIN}     {:<KEY$} spiritlevel replay {}", "replay", quoted(&run.dir.display().to_string()));
+    let _ =
+        writeln!(text, "{MARGIN}     {:<KEY$} spiritlevel replay {}", "replay", quoted(&run.dir.display().to_string()));
 }
 
 /// As a shell needs it: directories of matrix runs have `=` and `,` in their names, others may have blanks.

@@ -78,7 +78,9 @@ fn as_expected(verdict: &Verdict) -> Option<String> {
             let one = |(name, n): &(&str, usize)| if *n == 1 { (*name).to_owned() } else { format!("{name} ×{n}") };
             ("fails", broken.iter().map(one).collect::<Vec<_>>().join(", "))
         }
-        VerdictKind::Inconclusive => ("is inconclusive", verdict.reasons.first().map_or("", |r| first_line(r)).to_owned()),
+        VerdictKind::Inconclusive => {
+            ("is inconclusive", verdict.reasons.first().map_or("", |r| first_line(r)).to_owned())
+        }
         VerdictKind::Error => ("is in error", verdict.reasons.first().map_or("", |r| first_line(r)).to_owned()),
     };
     Some(if what.is_empty() { format!("{verb} as expected") } else { format!("{verb} as expected: {what}") })

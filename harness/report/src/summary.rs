@@ -132,7 +132,11 @@ impl Heard {
 impl Run {
     fn of(run: &Finished) -> Self {
         let Verdict { verdict, seed, duration_ms, reasons, findings, expected, .. } = &run.verdict;
-        let found = findings.iter().map(|f| Found { invariant: f.invariant.clone(), class: f.class, message: f.message.clone() });
+        let found = findings.iter().map(|f| Found {
+            invariant: f.invariant.clone(),
+            class: f.class,
+            message: f.message.clone(),
+        });
         Self {
             title: run.title.clone(),
             outcome: run.verdict.outcome(),

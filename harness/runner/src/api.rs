@@ -34,7 +34,13 @@ impl Objects<'_> {
     }
 
     /// The URL of an object, or of its collection without a name.
-    pub(crate) fn url(&self, api_version: &str, kind: &str, namespace: Option<&str>, name: Option<&str>) -> Result<String, Error> {
+    pub(crate) fn url(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<String, Error> {
         let info = self.kind(api_version, kind)?;
         let root = if info.group.is_empty() { "api" } else { "apis" };
         let mut url = format!("/{root}/{api_version}");
@@ -96,7 +102,14 @@ impl Objects<'_> {
         }
     }
 
-    async fn send(&self, method: &str, url: &str, content_type: &str, body: &Value, what: &str) -> Result<Value, Error> {
+    async fn send(
+        &self,
+        method: &str,
+        url: &str,
+        content_type: &str,
+        body: &Value,
+        what: &str,
+    ) -> Result<Value, Error> {
         let request = http::Request::builder()
             .method(method)
             .uri(url)

@@ -1,7 +1,13 @@
 //! Arranging a run: namespaces, the operator's account and permissions, what exists before, and the operator itself.
 
 use crate::{
-    Error, api::Objects, files, lane::Lane, rbac::{ACCOUNT, Account}, replica::Replica, stage::Stage,
+    Error,
+    api::Objects,
+    files,
+    lane::Lane,
+    rbac::{ACCOUNT, Account},
+    replica::Replica,
+    stage::Stage,
 };
 use serde_json::{Value, json};
 use spiritlevel_cluster::kubelet_stub::{Completion, KubeletRules, PodMatch, PodPhase, PodState};
@@ -49,7 +55,8 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
     let objects = Objects { client: &around.lane.clients().arrange, kinds: &kinds, namespace: &plan.namespace };
     for namespace in stage.namespaces() {
         let labels = json!({"spiritlevel.dev/run": plan.namespace});
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
         objects.create(&object).await?;
         around.lane.kubelet().rules(namespace, rules(&plan.suite.kubelet));
     }
@@ -79,7 +86,8 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
 async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>) -> Result<String, Error> {
     let plan = &stage.plan;
     let system = &plan.operator_namespace;
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": system}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": system}});
     objects.create(&account).await?;
     let rewriter = Account { namespace: &plan.namespace, operator_namespace: system };
     let mut rules = Vec::new();
@@ -103,7 +111,8 @@ async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>
         .body(request.to_string().into_bytes())
         .map_err(kube::Error::HttpError)
         .map_err(Error::request("ask for the operator's token"))?;
-    let answer: Value = objects.client.request(request).await.map_err(Error::request("ask for the operator's token"))?;
+    let answer: Value =
+        objects.client.request(request).await.map_err(Error::request("ask for the operator's token"))?;
     Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -146,7 +155,8 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
     let plan = &stage.plan;
     let proxy = around.lane.proxy();
     let home = around.private.join(format!("operator-{index}"));
-    let account = ServiceAccountDir::create(home.join("serviceaccount"), token, proxy.ca_pem(), &plan.operator_namespace)?;
+    let account =
+        ServiceAccountDir::create(home.join("serviceaccount"), token, proxy.ca_pem(), &plan.operator_namespace)?;
     let sandbox = Sandbox::create(SandboxSpec {
         isolation: around.isolation.clone(),
         network: match plan.process.network {
@@ -190,7 +200,8 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
 async fn until_up(stage: &Stage) -> Result<(), Error> {
     let subject = &stage.plan.suite.subject;
     let watches = |live: &crate::recorder::Live| {
-        let resource = live.world.kind(&subject.api_version, &subject.kind).map(spiritlevel_model::history::KindInfo::key);
+        let resource =
+            live.world.kind(&subject.api_version, &subject.kind).map(spiritlevel_model::history::KindInfo::key);
         let ended = stage.replicas().iter().any(|r| r.crashes() > 0);
         let opened = live.records.iter().any(|r| match &r.event {
             Event::StreamOpened(s) => s.actor.is_operator() && Some(&s.resource) == resource.as_ref(),
@@ -205,8 +216,12 @@ async fn until_up(stage: &Stage) -> Result<(), Error> {
             let failed = replicas.iter().find(|r| r.crashes() > 0);
             let exit = stage.recorder.live().records.iter().rev().find_map(|r| match &r.event {
                 Event::Process(p) => match p.what {
-                    spiritlevel_model::history::ProcessEvent::Exited { code: Some(code), .. } => Some(format!("exit code {code}")),
-                    spiritlevel_model::history::ProcessEvent::Exited { signal: Some(signal), .. } => Some(format!("signal {signal}")),
+                    spiritlevel_model::history::ProcessEvent::Exited { code: Some(code), .. } => {
+                        Some(format!("exit code {code}"))
+                    }
+                    spiritlevel_model::history::ProcessEvent::Exited { signal: Some(signal), .. } => {
+                        Some(format!("signal {signal}"))
+                    }
                     _ => None,
                 },
                 _ => None,
@@ -224,9 +239,8 @@ async fn until_up(stage: &Stage) -> Result<(), Error> {
 
 /// A string with every binding put in.
 pub(crate) fn text(template: &str, known: &Bindings) -> Result<String, Error> {
-    bindings::resolve_text(template, known, Unresolved::Error).map_err(|missing| {
-        Error::Input(missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    })
+    bindings::resolve_text(template, known, Unresolved::Error)
+        .map_err(|missing| Error::Input(missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 fn rules(kubelet: &Kubelet) -> KubeletRules {

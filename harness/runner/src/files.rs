@@ -16,7 +16,9 @@ pub(crate) fn manifests(base: &Path, name: &str, known: &Bindings) -> Result<Vec
         let text = std::fs::read_to_string(&file).map_err(|e| Error::file("read", &file, e))?;
         let shown = file.display().to_string();
         let parsed = parse_manifests(&shown, &text).map_err(|problems| {
-            Error::Input(problems.iter().map(spiritlevel_model::problem::Problem::to_line).collect::<Vec<_>>().join("\n"))
+            Error::Input(
+                problems.iter().map(spiritlevel_model::problem::Problem::to_line).collect::<Vec<_>>().join("\n"),
+            )
         })?;
         for object in parsed {
             objects.push(resolved(&object, known, &shown)?);
@@ -34,7 +36,9 @@ pub(crate) fn foreign_manifests(base: &Path, name: &str) -> Result<Vec<Value>, E
         // Charts keep template lines in their CRDs; without them the file is plain YAML.
         let plain: String = text.lines().filter(|l| !l.contains("{{")).flat_map(|l| [l, "\n"]).collect();
         let parsed = parse_manifests(&file.display().to_string(), &plain).map_err(|problems| {
-            Error::Input(problems.iter().map(spiritlevel_model::problem::Problem::to_line).collect::<Vec<_>>().join("\n"))
+            Error::Input(
+                problems.iter().map(spiritlevel_model::problem::Problem::to_line).collect::<Vec<_>>().join("\n"),
+            )
         })?;
         objects.extend(parsed);
     }

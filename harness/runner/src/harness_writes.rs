@@ -3,13 +3,7 @@
 use crate::recorder::Recorder;
 use kube::Client;
 use serde_json::{Value, json};
-use spiritlevel_model::{
-    Actor, Meta, RequestInfo,
-    fault::Exchange,
-    history::Event,
-    plan::Plan,
-    suite::Leases,
-};
+use spiritlevel_model::{Actor, Meta, RequestInfo, fault::Exchange, history::Event, plan::Plan, suite::Leases};
 use std::{
     fs::File,
     io::Write,
@@ -87,7 +81,9 @@ fn held_leases(recorder: &Recorder, actor: &Actor) -> Vec<(String, String)> {
     let mut held = Vec::new();
     for object in live.world.live().filter(|l| is_lease(&l.resource.group, &l.resource.resource)).map(|l| &l.object) {
         let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
-        let (Some(uid), Some(namespace), Some(name)) = (object.uid(), object.namespace(), object.name()) else { continue };
+        let (Some(uid), Some(namespace), Some(name)) = (object.uid(), object.namespace(), object.name()) else {
+            continue;
+        };
         let mut versions = live.ledger.versions().iter().enumerate().rev();
         let last = versions.find(|(_, v)| v.version.object.uid().as_ref() == Some(&uid)).map(|(i, _)| i);
         let author = last.and_then(|i| live.ledger.author(i)).map(|w| &w.actor);

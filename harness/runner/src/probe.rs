@@ -35,11 +35,13 @@ pub(crate) async fn probe(stage: &Stage, lane: &Lane, applied: &[Value]) -> Resu
     };
     for object in &subjects {
         let url = objects.url(&subject.api_version, &subject.kind, object.namespace(), object.name())?;
-        let patch = own.patch.clone().unwrap_or_else(|| {
-            json!({"metadata": {"annotations": {TOUCH: format!("probe-{}", stage.writes.next_touch())}}})
-        });
+        let patch = own.patch.clone().unwrap_or_else(
+            || json!({"metadata": {"annotations": {TOUCH: format!("probe-{}", stage.writes.next_touch())}}}),
+        );
         tell(stage, StepState::Started, object);
-        merge_patch(objects.client, &url, &patch).await.map_err(Error::request(format!("probe {}", describe(object))))?;
+        merge_patch(objects.client, &url, &patch)
+            .await
+            .map_err(Error::request(format!("probe {}", describe(object))))?;
         tell(stage, StepState::Done, object);
     }
     let first = applied.iter().find(|o| o["kind"] == *subject.kind && o["apiVersion"] == *subject.api_version);
@@ -95,7 +97,8 @@ mod tests {
 
     #[test]
     fn what_the_spec_names_after_the_subject_follows_its_name() {
-        let first = json!({"metadata": {"name": "web"}, "spec": {"secretName": "web-tls", "a": ["web", "webs"], "n": 1}});
+        let first =
+            json!({"metadata": {"name": "web"}, "spec": {"secretName": "web-tls", "a": ["web", "webs"], "n": 1}});
         let expected = json!({"metadata": {"name": "web-second"}, "spec": {"secretName": "web-second-tls", "a": ["web-second", "webs"], "n": 1}});
         assert_eq!(second(&first), Some(expected));
     }

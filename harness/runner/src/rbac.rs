@@ -27,7 +27,8 @@ impl Account<'_> {
             let kind = document["kind"].as_str().unwrap_or_default();
             let mut object = document.clone();
             if kind.ends_with("Binding") {
-                object["subjects"] = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.operator_namespace}]);
+                object["subjects"] =
+                    json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.operator_namespace}]);
                 let role = object["roleRef"]["name"].as_str().unwrap_or_default().to_owned();
                 if object["roleRef"]["kind"] == "ClusterRole" && cluster_roles.contains(role.as_str()) {
                     object["roleRef"]["name"] = json!(self.suffixed(&role));
@@ -92,7 +93,15 @@ mod tests {
         let got = account.rewrite(&documents);
         let brief: Vec<String> = got
             .iter()
-            .map(|o| format!("{} {}/{} -> {}", o["kind"].as_str().unwrap(), o.namespace().unwrap_or("-"), o.name().unwrap(), o["roleRef"]["name"].as_str().unwrap_or("-")))
+            .map(|o| {
+                format!(
+                    "{} {}/{} -> {}",
+                    o["kind"].as_str().unwrap(),
+                    o.namespace().unwrap_or("-"),
+                    o.name().unwrap(),
+                    o["roleRef"]["name"].as_str().unwrap_or("-")
+                )
+            })
             .collect();
         assert_eq!(
             brief,

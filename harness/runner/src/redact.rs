@@ -126,20 +126,29 @@ fn is_secret(resource: &ResourceKey) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spiritlevel_model::{Revision, history::{Version, VersionType}};
+    use spiritlevel_model::{
+        Revision,
+        history::{Version, VersionType},
+    };
 
     #[test]
     fn secret_values_are_replaced_and_stay_comparable() {
         let r = Redactor::new();
         let version = |data: &str| {
             let object = json!({"kind": "Secret", "metadata": {"name": "s"}, "data": {"password": data}});
-            let version = Version { resource: ResourceKey::new("", "secrets"), kind: VersionType::Added, revision: Revision(1), object };
+            let version = Version {
+                resource: ResourceKey::new("", "secrets"),
+                kind: VersionType::Added,
+                revision: Revision(1),
+                object,
+            };
             match r.event(Event::Version(version)) {
                 Event::Version(v) => v.object["data"]["password"].as_str().unwrap().to_owned(),
                 _ => unreachable!(),
             }
         };
-        let (a, b, other) = (version("aHVudGVyMmh1bnRlcjI="), version("aHVudGVyMmh1bnRlcjI="), version("eHh4eHh4eHh4eHg="));
+        let (a, b, other) =
+            (version("aHVudGVyMmh1bnRlcjI="), version("aHVudGVyMmh1bnRlcjI="), version("eHh4eHh4eHh4eHg="));
         assert!(a.starts_with("hmac:") && a == b && a != other);
         assert_eq!(r.line("logged in with hunter2hunter2"), format!("logged in with {}", r.mask("hunter2hunter2")));
     }

@@ -243,7 +243,8 @@ impl Replica {
             state.wanted && state.start == start
         };
         if still && let Err(e) = self.start(cause).await {
-            self.recorder.record(Event::Note { text: format!("{} could not be started again: {}", self.actor, e.chain()) });
+            self.recorder
+                .record(Event::Note { text: format!("{} could not be started again: {}", self.actor, e.chain()) });
         }
     }
 

@@ -34,7 +34,14 @@ struct Pending {
 }
 
 /// Waits until the world has settled or `limit` is over, and records which.
-pub(crate) async fn settle(stage: &Stage, lane: &Lane, phase: Phase, goal: Goal, limit: Duration, quiet: Option<Period>) -> Settled {
+pub(crate) async fn settle(
+    stage: &Stage,
+    lane: &Lane,
+    phase: Phase,
+    goal: Goal,
+    limit: Duration,
+    quiet: Option<Period>,
+) -> Settled {
     let begun = Instant::now();
     let base = quiet.map_or(Duration::from_secs(2), |p| p.0);
     let mut changes = stage.recorder.changes();
@@ -125,9 +132,13 @@ pub(crate) fn not_converged(stage: &Stage, live: &Live, goal: Goal, only: Option
         }
         match goal {
             Goal::Gone => lacking.push(format!("{} {name} is still there", subject.kind)),
-            Goal::Ready if object.object.is_terminating() => lacking.push(format!("{} {name} is terminating", subject.kind)),
+            Goal::Ready if object.object.is_terminating() => {
+                lacking.push(format!("{} {name} is terminating", subject.kind))
+            }
             Goal::Ready => {
-                lacking.extend(readiness::not_ready(subject, &object.object).map(|why| format!("{} {name}: {why}", subject.kind)));
+                lacking.extend(
+                    readiness::not_ready(subject, &object.object).map(|why| format!("{} {name}: {why}", subject.kind)),
+                );
             }
         }
     }

@@ -4,7 +4,10 @@ use crate::{harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, repli
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor, Period, RequestId, StreamId,
-    fault::{Action, Arm, CloseWatch, Exchange, Fault, Firing, Frame, FrameFate, FrameType, RuleEvent, RuleSet, Stream, Until},
+    fault::{
+        Action, Arm, CloseWatch, Exchange, Fault, Firing, Frame, FrameFate, FrameType, RuleEvent, RuleSet, Stream,
+        Until,
+    },
     history::{Event, FaultEvent, FaultRecord, Record, StepState, VersionType},
     plan::Plan,
 };
@@ -212,7 +215,9 @@ impl Stage {
 
     /// A fault with `for` ends that long after it began.
     fn heal_after(&self, fault: &Fault) {
-        let (Some(Period(lasts)), Some(myself)) = (fault.lasts, self.myself.get().and_then(Weak::upgrade)) else { return };
+        let (Some(Period(lasts)), Some(myself)) = (fault.lasts, self.myself.get().and_then(Weak::upgrade)) else {
+            return;
+        };
         let name = fault.name.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -269,14 +274,18 @@ impl Stage {
             (Until::Step(name), Event::Step(s)) if s.name.as_ref() == Some(name) && s.state == StepState::Started => {
                 Some(format!("step {name} began"))
             }
-            (Until::Exchange(_), Event::Answer(a)) if asked.contains(&a.id) => Some(format!("request {} was answered", a.id)),
+            (Until::Exchange(_), Event::Answer(a)) if asked.contains(&a.id) => {
+                Some(format!("request {} was answered", a.id))
+            }
             (Until::Event { resource, name, kind }, Event::Version(v)) => {
                 let event = match v.kind {
                     VersionType::Found | VersionType::Added => FrameType::Added,
                     VersionType::Modified => FrameType::Modified,
                     VersionType::Deleted => FrameType::Deleted,
                 };
-                let named = |n: &str| v.object["metadata"]["name"].as_str().is_some_and(|o| spiritlevel_model::fault::glob(n, o));
+                let named = |n: &str| {
+                    v.object["metadata"]["name"].as_str().is_some_and(|o| spiritlevel_model::fault::glob(n, o))
+                };
                 let is = v.resource.to_string() == *resource
                     && name.as_deref().is_none_or(named)
                     && kind.is_none_or(|k| k == event);
@@ -316,7 +325,10 @@ impl Director for Stage {
                     if let Some(replica) = replica {
                         let died = replica.end(*signal, &firing.fault).await;
                         if let Some(exit) = died {
-                            self.fault_event(&firing.fault, FaultEvent::Effect { what: format!("{} ended with {exit}", replica.actor()) });
+                            self.fault_event(
+                                &firing.fault,
+                                FaultEvent::Effect { what: format!("{} ended with {exit}", replica.actor()) },
+                            );
                         }
                         self.writes.release_leases(&self.recorder, replica.actor(), &self.plan).await;
                         replica.start_after(restart_after.map(|p| p.0), &firing.fault);
@@ -325,7 +337,10 @@ impl Director for Stage {
                 Action::Pause { lasts } => {
                     if let Some(replica) = self.replica(exchange.actor).or_else(|| self.replicas().first().cloned()) {
                         replica.pause(&firing.fault).await;
-                        self.fault_event(&firing.fault, FaultEvent::Effect { what: format!("{} stopped", replica.actor()) });
+                        self.fault_event(
+                            &firing.fault,
+                            FaultEvent::Effect { what: format!("{} stopped", replica.actor()) },
+                        );
                         let (lasts, fault) = (lasts.0, firing.fault.clone());
                         let Some(myself) = self.myself.get().and_then(Weak::upgrade) else { return };
                         self.tasks.spawn(async move {

@@ -31,7 +31,15 @@ struct Look {
 /// Looks whether this machine has what is needed.
 pub(super) async fn doctor() -> Result<Exit, Error> {
     let mut exit = Exit::Pass;
-    for look in [user(), binaries().await, isolation().await, ports(), disk(), program("go", "version").await, program("curl", "--version").await] {
+    for look in [
+        user(),
+        binaries().await,
+        isolation().await,
+        ports(),
+        disk(),
+        program("go", "version").await,
+        program("curl", "--version").await,
+    ] {
         let sign = match look.sign {
             Sign::Good => "✓",
             Sign::Less => "–",
@@ -130,7 +138,10 @@ fn disk() -> Look {
             if free >= DISK {
                 return good("disk", found);
             }
-            let remedy = format!("free some: {} MB are wanted; or set XDG_RUNTIME_DIR or TMPDIR to a larger file system", DISK >> 20);
+            let remedy = format!(
+                "free some: {} MB are wanted; or set XDG_RUNTIME_DIR or TMPDIR to a larger file system",
+                DISK >> 20
+            );
             Look { what: "disk", sign: Sign::Bad, found, remedy: Some(remedy) }
         }
         Err(error) => Look {
@@ -155,7 +166,12 @@ async fn program(name: &'static str, argument: &str) -> Look {
             } else {
                 "downloading the control plane"
             };
-            Look { what: name, sign: Sign::Less, found: "not on PATH".into(), remedy: Some(format!("only needed for {what_for}")) }
+            Look {
+                what: name,
+                sign: Sign::Less,
+                found: "not on PATH".into(),
+                remedy: Some(format!("only needed for {what_for}")),
+            }
         }
     }
 }

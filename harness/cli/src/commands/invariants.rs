@@ -12,9 +12,7 @@ use std::fmt::Write;
 /// Lists what is judged, and what is planned.
 pub(super) fn invariants(args: &Invariants) -> Exit {
     if args.output == Form::Json {
-        let one = |i: &spiritlevel_judge::Invariant| {
-            json!({"name": i.name, "code": i.code, "meaning": i.meaning, "onByDefault": i.on_by_default, "available": i.available})
-        };
+        let one = |i: &spiritlevel_judge::Invariant| json!({"name": i.name, "code": i.code, "meaning": i.meaning, "onByDefault": i.on_by_default, "available": i.available});
         say(&format!("{:#}\n", json!(all().iter().map(one).collect::<Vec<_>>())));
         return Exit::Pass;
     }
@@ -27,7 +25,8 @@ pub(super) fn invariants(args: &Invariants) -> Exit {
         };
         let _ = writeln!(text, "{:<15} {:<10}  {}", i.name, state, i.meaning);
     }
-    text += "\nA suite's defaults or a scenario switch one off with `invariants: {NAME: false}`, or give it settings.\n";
+    text +=
+        "\nA suite's defaults or a scenario switch one off with `invariants: {NAME: false}`, or give it settings.\n";
     say(&text);
     Exit::Pass
 }

@@ -29,7 +29,9 @@ pub(super) fn judge(args: &Judge) -> Result<Exit, Error> {
         Some(before) if json!(before.findings).to_string() == json!(verdict.findings).to_string() => {
             eprintln!("the findings are those of verdict.json, byte for byte");
         }
-        Some(_) => eprintln!("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it"),
+        Some(_) => {
+            eprintln!("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it")
+        }
         None => {}
     }
     Ok(exit)

@@ -27,7 +27,11 @@ pub(super) fn lint(args: &Lint) -> Result<Exit, Error> {
     let warnings = problems.len() - errors;
     let count = |n: usize, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
     let (errors_text, warnings_text) = (count(errors, "error"), count(warnings, "warning"));
-    say(&format!("{} in {}: {errors_text}, {warnings_text}\n", count(scenarios, "scenario"), count(suites.len(), "suite")));
+    say(&format!(
+        "{} in {}: {errors_text}, {warnings_text}\n",
+        count(scenarios, "scenario"),
+        count(suites.len(), "suite")
+    ));
     let fails = errors > 0 || args.strict && warnings > 0;
     Ok(if fails { Exit::Usage } else { Exit::Pass })
 }

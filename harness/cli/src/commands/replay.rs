@@ -47,7 +47,8 @@ fn elsewhere(recorded: &Plan, repetition: u32) -> Result<Plan, Error> {
     let new = format!("{stem}-{:06x}", (u64::from(std::process::id()) * 64 + u64::from(repetition)) & 0x00ff_ffff);
     // The name has been put in wherever the scenario says `($namespace)`; its suffix makes it unmistakable.
     let text = json!(recorded).to_string().replace(old.as_str(), &new);
-    let mut plan: Plan = serde_json::from_str(&text).map_err(|e| Error::Malformed { path: "plan.yaml".into(), message: e.to_string() })?;
+    let mut plan: Plan = serde_json::from_str(&text)
+        .map_err(|e| Error::Malformed { path: "plan.yaml".into(), message: e.to_string() })?;
     plan.repetition = repetition;
     Ok(plan)
 }

@@ -71,7 +71,8 @@ fn planned(args: &Run) -> Result<Vec<Planned>, Error> {
     if suites.iter().all(|s| s.scenarios.is_empty()) {
         return Err(no_scenarios(&paths));
     }
-    let problems: Vec<_> = lint::problems(&suites).into_iter().filter(spiritlevel_model::problem::Problem::is_error).collect();
+    let problems: Vec<_> =
+        lint::problems(&suites).into_iter().filter(spiritlevel_model::problem::Problem::is_error).collect();
     if !problems.is_empty() {
         return Err(Error::Problems { problems });
     }

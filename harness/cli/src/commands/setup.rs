@@ -16,6 +16,8 @@ pub(super) async fn setup(stop: &Stop) -> Result<Exit, Error> {
         () = stop.token.cancelled() => return Ok(stop.cause().map_or(Exit::Interrupted, Cause::exit)),
     };
     let dir = binaries.etcd.parent().map(|d| d.display().to_string()).unwrap_or_default();
-    say(&format!("etcd {ETCD_VERSION}, kube-apiserver and kube-controller-manager {KUBERNETES_VERSION} are in {dir}\n"));
+    say(&format!(
+        "etcd {ETCD_VERSION}, kube-apiserver and kube-controller-manager {KUBERNETES_VERSION} are in {dir}\n"
+    ));
     Ok(Exit::Pass)
 }

@@ -36,7 +36,8 @@ pub(super) fn unanswered<'c>(case: &'c Case<'_>, subject: &Subject, seq: u64) ->
     all.sort_by_key(|a| std::cmp::Reverse(a.last().seq));
     let about = |a: &Attempts<'_>| {
         let info = &a.last().request.info;
-        info.resource == case.subject_resource() || info.name.as_ref().is_some_and(|n| is_token(&subject.object.name, n))
+        info.resource == case.subject_resource()
+            || info.name.as_ref().is_some_and(|n| is_token(&subject.object.name, n))
     };
     if all.iter().any(about) {
         all.retain(about);

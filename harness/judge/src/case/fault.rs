@@ -46,7 +46,8 @@ pub(super) fn read<'a>(plan: &'a Plan, history: &[Record]) -> Vec<FaultLife<'a>>
 }
 
 fn life<'a>(declared: &'a Fault, history: &[Record]) -> FaultLife<'a> {
-    let mut life = FaultLife { declared, armed: None, matched: 0, firings: Vec::new(), effects: Vec::new(), healed: None };
+    let mut life =
+        FaultLife { declared, armed: None, matched: 0, firings: Vec::new(), effects: Vec::new(), healed: None };
     for record in history {
         let Event::Fault(fault) = &record.event else { continue };
         if fault.name != declared.name {

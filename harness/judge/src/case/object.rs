@@ -1,9 +1,7 @@
 //! The lives of objects, over all versions ever seen.
 
 use spiritlevel_model::{
-    Meta, ObjectRef, OwnerReference, ResourceKey, Revision, Uid,
-    attribution::Seen,
-    history::VersionType,
+    Meta, ObjectRef, OwnerReference, ResourceKey, Revision, Uid, attribution::Seen, history::VersionType,
 };
 use std::collections::BTreeMap;
 
@@ -34,7 +32,9 @@ pub(crate) struct Life {
 pub(super) fn read(versions: &[Seen]) -> BTreeMap<Uid, Life> {
     let mut all: BTreeMap<Uid, Life> = BTreeMap::new();
     for (index, seen) in versions.iter().enumerate() {
-        let (Some(uid), Some(object)) = (seen.version.object.uid(), ObjectRef::of(&seen.version.object)) else { continue };
+        let (Some(uid), Some(object)) = (seen.version.object.uid(), ObjectRef::of(&seen.version.object)) else {
+            continue;
+        };
         let life = all.entry(uid.clone()).or_insert_with(|| Life {
             uid,
             object,

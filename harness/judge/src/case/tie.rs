@@ -67,7 +67,8 @@ fn own_tie(case: &Case<'_>, life: &Life) -> Option<Tie> {
         return Some(Tie { subject: subject.uid.clone(), by: TieBy::Owner });
     }
     let last = &case.version(life.last()).version.object;
-    let mentions = |s: &&super::Subject| life.versions.iter().any(|v| mentions(&case.version(*v).version.object, &s.uid.0));
+    let mentions =
+        |s: &&super::Subject| life.versions.iter().any(|v| mentions(&case.version(*v).version.object, &s.uid.0));
     if let Some(subject) = case.subjects.iter().find(mentions) {
         return Some(Tie { subject: subject.uid.clone(), by: TieBy::Uid });
     }
@@ -90,7 +91,10 @@ fn named(case: &Case<'_>, life: &Life, fits: impl Fn(&str) -> bool) -> Option<Ui
     let before = case.subjects.iter().filter(|s| {
         let namespace = s.object.namespace.is_none() || life.object.namespace.is_none();
         let born = case.objects.get(&s.uid).is_some_and(|l| l.born < last);
-        (namespace || s.object.namespace == life.object.namespace) && born && s.object.name.len() > 2 && fits(&s.object.name)
+        (namespace || s.object.namespace == life.object.namespace)
+            && born
+            && s.object.name.len() > 2
+            && fits(&s.object.name)
     });
     let longest = before.max_by_key(|s| {
         let born = case.objects.get(&s.uid).map(|l| l.born);
@@ -102,7 +106,9 @@ fn named(case: &Case<'_>, life: &Life, fits: impl Fn(&str) -> bool) -> Option<Ui
 /// Whether `name` stands in `text` between dashes, dots or its ends.
 pub(crate) fn is_token(name: &str, text: &str) -> bool {
     let border = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
-    let here = |(at, _): (usize, &str)| border(text[..at].chars().next_back()) && border(text[at + name.len()..].chars().next());
+    let here = |(at, _): (usize, &str)| {
+        border(text[..at].chars().next_back()) && border(text[at + name.len()..].chars().next())
+    };
     !name.is_empty() && text.match_indices(name).any(here)
 }
 

@@ -65,7 +65,9 @@ impl Missing {
 
 /// Nothing when the subject is gone or going: that is the business of `deletes`.
 fn missing(case: &Case<'_>, subject: &Subject, world: &World) -> Missing {
-    let Some(live) = world.by_uid(&subject.uid).filter(|l| !l.object.is_terminating()) else { return Missing::default() };
+    let Some(live) = world.by_uid(&subject.uid).filter(|l| !l.object.is_terminating()) else {
+        return Missing::default();
+    };
     let itself = readiness::not_ready(&case.plan.suite.subject, &live.object);
     let owned = world.live().filter(|l| {
         let tie = l.object.uid().and_then(|u| case.tie(&u));

@@ -25,7 +25,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Vec<Finding> {
     for step in case.steps.iter().filter(|s| s.operation == "delete") {
         let Some((seq, at_ms, Ending::TimedOut(_) | Ending::Failed(_))) = step.end else { continue };
         let world = case.world_before(seq);
-        let stuck = world.live().filter(|l| l.object.is_terminating()).filter_map(|l| case.objects.get(&l.object.uid()?));
+        let stuck =
+            world.live().filter(|l| l.object.is_terminating()).filter_map(|l| case.objects.get(&l.object.uid()?));
         for life in stuck.filter(|l| is_meant(step, l)) {
             if reported.insert(life.uid.clone()) {
                 findings.push(finding(case, &world, life, (seq, at_ms), Some(step)));
@@ -37,16 +38,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Vec<Finding> {
 
 fn is_meant(step: &StepLife<'_>, life: &Life) -> bool {
     step.object.is_some_and(|o| {
-        o.kind == life.object.kind && o.name == life.object.name && o.namespace.as_ref().is_none_or(|_| o.namespace == life.object.namespace)
+        o.kind == life.object.kind
+            && o.name == life.object.name
+            && o.namespace.as_ref().is_none_or(|_| o.namespace == life.object.namespace)
     })
 }
 
 fn finding(case: &Case<'_>, world: &World, life: &Life, end: (u64, f64), step: Option<&StepLife<'_>>) -> Finding {
     let terminating = life.terminating.map(|i| case.version(i));
     let last = world.by_uid(&life.uid).map(|l| &l.object);
-    let finalizers: Vec<String> = last.map(|o| o.finalizers().into_iter().map(Into::into).collect()).unwrap_or_default();
+    let finalizers: Vec<String> =
+        last.map(|o| o.finalizers().into_iter().map(Into::into).collect()).unwrap_or_default();
     let since = terminating.map_or_else(String::new, |t| format!(" since {}", wording::at(t.at_ms)));
-    let held = if finalizers.is_empty() { "without finalizers".into() } else { format!("held by {}", finalizers.join(", ")) };
+    let held =
+        if finalizers.is_empty() { "without finalizers".into() } else { format!("held by {}", finalizers.join(", ")) };
     let message = format!("{} (uid {}) is still terminating{since}, {held}", life.object, wording::uid(&life.uid));
     let subject = case.tie(&life.uid).and_then(|t| case.subject(&t.subject));
     let begun = terminating.map_or(0, |t| t.seq);
@@ -78,8 +83,12 @@ fn whose(case: &Case<'_>, world: &World, life: &Life, finalizer: &str) -> String
             let waits = world.live().filter(|l| {
                 l.object.owners().iter().any(|o| o.uid == life.uid && o.block_owner_deletion == Some(true))
             });
-            let names: Vec<String> = waits.filter_map(|l| Some(format!("{} {}", l.object["kind"].as_str()?, l.object.name()?))).collect();
-            return format!("{finalizer}: the garbage collector waits for {}", if names.is_empty() { "nothing".into() } else { wording::list(&names, 5) });
+            let names: Vec<String> =
+                waits.filter_map(|l| Some(format!("{} {}", l.object["kind"].as_str()?, l.object.name()?))).collect();
+            return format!(
+                "{finalizer}: the garbage collector waits for {}",
+                if names.is_empty() { "nothing".into() } else { wording::list(&names, 5) }
+            );
         }
         "orphan" => return format!("{finalizer}: the garbage collector should take it away"),
         "kubernetes.io/pvc-protection" | "kubernetes.io/pv-protection" => {
@@ -90,7 +99,9 @@ fn whose(case: &Case<'_>, world: &World, life: &Life, finalizer: &str) -> String
     let has = |i: &&usize| case.version(**i).version.object.finalizers().contains(&finalizer);
     let first = life.versions.iter().find(has).map(|i| (case.version(*i), case.author(*i)));
     match first {
-        Some((seen, Some(w))) => format!("{finalizer}: put there by {}, who should take it away", wording::by(&w.actor, seen.at_ms, w.id)),
+        Some((seen, Some(w))) => {
+            format!("{finalizer}: put there by {}, who should take it away", wording::by(&w.actor, seen.at_ms, w.id))
+        }
         Some((seen, None)) => format!("{finalizer}: there since {}", wording::at(seen.at_ms)),
         None => finalizer.to_owned(),
     }

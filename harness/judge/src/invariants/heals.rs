@@ -52,8 +52,10 @@ impl<'c> Drift<'c> {
         let actor = &case.author(index)?.actor;
         let life = case.objects.get(&seen.version.object.uid()?)?;
         // Pods' statuses are the stub's to write, touches and conflicts are reverted by who makes them.
-        let disturbs = actor.0 == "user" || ["drift", "kill-pod", "killPod"].iter().any(|p| actor == &Actor::harness(p));
-        let child = case.is_operators(life.first()) && case.tie(&life.uid).is_some() && case.subject(&life.uid).is_none();
+        let disturbs =
+            actor.0 == "user" || ["drift", "kill-pod", "killPod"].iter().any(|p| actor == &Actor::harness(p));
+        let child =
+            case.is_operators(life.first()) && case.tie(&life.uid).is_some() && case.subject(&life.uid).is_none();
         if !disturbs || !child || is_heartbeat(&seen.version.resource, &seen.version.object) {
             return None;
         }
@@ -90,7 +92,8 @@ fn deleted(case: &Case<'_>, drift: &Drift<'_>, world: &World, end: (u64, f64)) -
     let lives = |o: &Value| !o.is_terminating();
     let back = if let Some(stem) = seen.version.object["metadata"]["generateName"].as_str() {
         let count = |w: &World| {
-            let of_stem = |o: &Value| o["metadata"]["generateName"] == stem && o.namespace() == seen.version.object.namespace();
+            let of_stem =
+                |o: &Value| o["metadata"]["generateName"] == stem && o.namespace() == seen.version.object.namespace();
             w.live().filter(|l| l.resource == life.resource && of_stem(&l.object) && lives(&l.object)).count()
         };
         count(world) >= count(&case.world_before(seen.seq))
@@ -137,7 +140,12 @@ fn changed(case: &Case<'_>, drift: &Drift<'_>, world: &World, end: (u64, f64)) -
     let object = ObjectRef::of(now).unwrap_or_else(|| drift.life.object.clone());
     finding.object = Some(object);
     let lines = left.iter().map(|c| {
-        let text = format!("{}: was {}, is {}", diff::path_text(&c.path), diff::value_text(&c.before), diff::value_text(&c.after));
+        let text = format!(
+            "{}: was {}, is {}",
+            diff::path_text(&c.path),
+            diff::value_text(&c.before),
+            diff::value_text(&c.after)
+        );
         spiritlevel_model::finding::Detail { key: "field".into(), text }
     });
     let at = finding.details.len().min(1);

@@ -98,9 +98,12 @@ fn finding(case: &Case<'_>, index: usize, owner: &OwnerReference, illegal: Illeg
         let by = case.author(i).map_or_else(|| "by somebody".to_owned(), |w| format!("by {}", w.actor));
         format!("{by} at {}", wording::at(case.version(i).at_ms))
     });
-    let reference = format!("apiVersion {}, kind {}, name {}, uid {}", owner.api_version, owner.kind, owner.name, owner.uid);
+    let reference =
+        format!("apiVersion {}, kind {}, name {}, uid {}", owner.api_version, owner.kind, owner.name, owner.uid);
     let draft = Draft::new("legalOwners", message, cause, (seen.seq, seen.at_ms)).object(&object).class(illegal.class);
-    let draft = draft.request(Some(write.id)).detail("written", format!("by {}", wording::by(&write.actor, seen.at_ms, write.id)));
+    let draft = draft
+        .request(Some(write.id))
+        .detail("written", format!("by {}", wording::by(&write.actor, seen.at_ms, write.id)));
     Some(draft.detail("reference", reference).maybe("deleted", deleted).finish(case))
 }
 

@@ -29,7 +29,11 @@ pub(crate) fn judge(case: &Case<'_>, retain: &[Retain]) -> Vec<Finding> {
     let mut untied = Vec::new();
     for live in world.live() {
         let Some(life) = live.object.uid().and_then(|u| case.objects.get(&u)) else { continue };
-        if life.found || is_heartbeat(&live.resource, &live.object) || is_kubernetes_own(live) || !may_be_orphan(case, life) {
+        if life.found
+            || is_heartbeat(&live.resource, &live.object)
+            || is_kubernetes_own(live)
+            || !may_be_orphan(case, life)
+        {
             continue;
         }
         match case.tie(&life.uid) {
@@ -140,7 +144,8 @@ fn finding(
     let references = if born.version.object.owners().is_empty() { ", without ownerReferences" } else { "" };
     let created = format!("{by} at {}{request}{references}", wording::at(born.at_ms));
     let owner = gone.map(|g| {
-        let idle = collector_idle(case, end.0).map(|at| format!("; the garbage collector was idle from {}", wording::at(at)));
+        let idle =
+            collector_idle(case, end.0).map(|at| format!("; the garbage collector was idle from {}", wording::at(at)));
         let uid = wording::uid(&subject.uid);
         format!("{} (uid {uid}) deleted at {}{}", subject.object, wording::at(g.at_ms), idle.unwrap_or_default())
     });
@@ -162,7 +167,8 @@ fn below(case: &Case<'_>, world: &World, top: &Life) -> usize {
     let mut owners = std::collections::BTreeSet::from([&top.uid]);
     loop {
         let owned = |l: &&Life| !owners.contains(&l.uid) && l.owners.iter().any(|o| owners.contains(&o.uid));
-        let more: Vec<_> = case.objects.values().filter(|l| world.by_uid(&l.uid).is_some()).filter(owned).map(|l| &l.uid).collect();
+        let more: Vec<_> =
+            case.objects.values().filter(|l| world.by_uid(&l.uid).is_some()).filter(owned).map(|l| &l.uid).collect();
         if more.is_empty() {
             return owners.len() - 1;
         }
@@ -188,7 +194,9 @@ fn why(case: &Case<'_>, world: &World, live: &Live, life: &Life, after_ms: Optio
         OwnerState::Present => format!("{names} is still there"),
         OwnerState::WaitsForDependents => format!("{names} waits for its dependents"),
         OwnerState::UnknownKind => format!("{names} has a kind that is not served: it is never collected"),
-        OwnerState::Unreachable => format!("{names} lies in a namespace and the object does not: it is never collected"),
+        OwnerState::Unreachable => {
+            format!("{names} lies in a namespace and the object does not: it is never collected")
+        }
         OwnerState::Absent => match case.objects.get(&owner.uid) {
             Some(_) => format!("{names} is gone, and it was not collected yet"),
             None => format!("{names} never was"),
@@ -208,7 +216,13 @@ fn refused(case: &Case<'_>, life: &Life) -> Option<String> {
     let (last, failure) = failed.last()?;
     let n = wording::times(failed.len());
     let actor = &last.request.actor;
-    Some(format!("{} by {actor} failed {n} ({}) at {}, request {}", last.request.info, failure.text(), wording::at(last.at_ms), last.request.id))
+    Some(format!(
+        "{} by {actor} failed {n} ({}) at {}, request {}",
+        last.request.info,
+        failure.text(),
+        wording::at(last.at_ms),
+        last.request.id
+    ))
 }
 
 /// The last deletion by the garbage collector before `seq`.
@@ -251,7 +265,8 @@ fn growth(case: &Case<'_>, untied: &[&Life], end: (u64, f64)) -> Vec<Finding> {
             wording::uid(&first.uid),
             more.object.name,
         );
-        let cause = "the operator makes one for each subject and never deletes it; nothing ties it to its subject".into();
+        let cause =
+            "the operator makes one for each subject and never deletes it; nothing ties it to its subject".into();
         let request = case.author(first.first()).map(|w| w.id);
         let born = case.version(first.first());
         let created = case.author(first.first()).map(|w| wording::by(&w.actor, born.at_ms, w.id));

@@ -78,7 +78,10 @@ fn idle(case: &Case<'_>, within: Period) -> Vec<Finding> {
             _ => FindingClass::Violation,
         };
         let place = scope.1.as_ref().map_or_else(|| "all namespaces".into(), |n| format!("namespace {n}"));
-        let message = format!("no watch of {} in {place} was open at the end of the settling, although the operator runs", scope.0);
+        let message = format!(
+            "no watch of {} in {place} was open at the end of the settling, although the operator runs",
+            scope.0
+        );
         let by = fault.map(|f| format!(" by {f}")).unwrap_or_default();
         let cause = format!("the last one ended{by} at {} and none was opened again", wording::at(closed_ms));
         Some(Draft::new("processHealth", message, cause, end).class(class).finish(case))
@@ -98,14 +101,20 @@ fn denied(case: &Case<'_>) -> Vec<Finding> {
         if x.reply.is_none_or(|r| matches!(r.outcome, ReplyOutcome::Delivered(_))) {
             let info = &x.request.info;
             let place = info.namespace.as_ref().map(|n| format!(" in namespace {n}")).unwrap_or_default();
-            groups.entry((format!("{} {}{place}", info.verb, info.resource_path()), status)).or_default().push(x.request.id);
+            groups
+                .entry((format!("{} {}{place}", info.verb, info.resource_path()), status))
+                .or_default()
+                .push(x.request.id);
         }
     }
     let finding = |((what, status), ids): ((String, u16), Vec<RequestId>)| {
         let (first, last) = (&case.exchanges[&ids[0]], &case.exchanges[&ids[ids.len() - 1]]);
         let word = if status == 401 { "unauthorized" } else { "forbidden" };
         let message = format!("the operator may not {what}: {word} {}", wording::times(ids.len()));
-        let cause = first.answer.and_then(|(_, a)| a.message.clone()).unwrap_or_else(|| format!("the API server answers {status}"));
+        let cause = first
+            .answer
+            .and_then(|(_, a)| a.message.clone())
+            .unwrap_or_else(|| format!("the API server answers {status}"));
         let class = if lacking && last.seq > settle { FindingClass::Violation } else { FindingClass::Warning };
         let draft = Draft::new("processHealth", message, cause, (first.seq, first.at_ms)).class(class);
         draft.request(Some(ids[0])).detail("requests", wording::requests(&ids)).finish(case)

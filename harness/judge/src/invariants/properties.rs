@@ -8,9 +8,10 @@ use crate::{case::Case, draft::Draft, wording};
 use kube_cel::cel::{Context, ResolveResult, Value as CelValue};
 use serde_json::Value;
 use spiritlevel_model::{
-    Meta, ObjectRef, ResourceKey, Uid, cel_value,
+    Meta, ObjectRef, ResourceKey, Uid,
     attribution::Seen,
     cel::{Cel, CelError},
+    cel_value,
     finding::Finding,
     history::{Phase, VersionType},
     invariants::{KindSelector, Property},
@@ -78,7 +79,8 @@ fn on_every_version(case: &Case<'_>, says: Says, property: &Property) -> Option<
         Says::Never => ("must never hold", "is true"),
     };
     let name = object.as_ref().map(ToString::to_string).unwrap_or_default();
-    let message = format!("{name}: {:?} {what} at {}, version {}", property.name, wording::at(seen.at_ms), seen.version.revision);
+    let message =
+        format!("{name}: {:?} {what} at {}, version {}", property.name, wording::at(seen.at_ms), seen.version.revision);
     let cause = format!("{} {how}", property.cel);
     let author = case.versions().iter().position(|v| v.seq == seen.seq).and_then(|i| case.author(i));
     let mut draft = Draft::new(name_of(says), message, cause, (seen.seq, seen.at_ms)).request(author.map(|w| w.id));
@@ -105,7 +107,8 @@ pub(crate) fn eventually(case: &Case<'_>, properties: &[Property]) -> Vec<Findin
                 continue;
             }
         };
-        let selected = |m: &KindSelector| world.live().filter(|l| is_of(case, &l.resource, m)).map(|l| &l.object).collect();
+        let selected =
+            |m: &KindSelector| world.live().filter(|l| is_of(case, &l.resource, m)).map(|l| &l.object).collect();
         let objects: Vec<&Value> = property.matches.as_ref().map_or_else(|| vec![&Value::Null], selected);
         for object in objects {
             bind(&mut context, object, &Value::Null);

@@ -114,7 +114,10 @@ fn effective(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<usize>> {
     let mut by_object: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
     for (index, seen) in case.versions().iter().enumerate() {
         let version = &seen.version;
-        if window.holds(seen.seq, seen.at_ms) && !is_heartbeat(&version.resource, &version.object) && case.is_operators(index) {
+        if window.holds(seen.seq, seen.at_ms)
+            && !is_heartbeat(&version.resource, &version.object)
+            && case.is_operators(index)
+        {
             by_object.entry(key(&version.resource, &version.object)).or_default().push(index);
         }
     }
@@ -133,9 +136,14 @@ fn without_effect(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<Request
         if routine || !x.request.actor.is_operator() {
             continue;
         }
-        let no_op = !info.stores_nothing() && x.answered().is_some_and(|s| s < 300) && case.made_by(x.request.id).is_empty();
+        let no_op =
+            !info.stores_nothing() && x.answered().is_some_and(|s| s < 300) && case.made_by(x.request.id).is_empty();
         if window.converged && (no_op || x.failure().is_some()) {
-            let key = (resource.clone(), info.namespace.clone(), format!("{} {}", info.verb, info.name.as_deref().unwrap_or("")));
+            let key = (
+                resource.clone(),
+                info.namespace.clone(),
+                format!("{} {}", info.verb, info.name.as_deref().unwrap_or("")),
+            );
             by_request.entry(key).or_default().push(x.request.id);
         }
     }
@@ -177,7 +185,12 @@ fn loop_finding(case: &Case<'_>, window: &Window, writes: &[usize]) -> Finding {
 
 fn window_text(window: &Window) -> String {
     let whole = if window.settled { "at rest" } else { "it never came to rest" };
-    format!("{} to {} in {}, {whole}", wording::at(window.from_ms), wording::at(window.to_ms), wording::phase(window.phase))
+    format!(
+        "{} to {} in {}, {whole}",
+        wording::at(window.from_ms),
+        wording::at(window.to_ms),
+        wording::phase(window.phase)
+    )
 }
 
 /// The fields that change between consecutive versions, with the values of their last change; the most often changed

@@ -16,7 +16,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Vec<Finding> {
     let finding = |(step, seq, at_ms, why): (&crate::case::StepLife<'_>, u64, f64, &str)| {
         let what = step.object.map_or_else(|| step.called.clone(), ToString::to_string);
         // A promise (`never`, `always`) fails at one moment.
-        let waited = if seq > step.seq { format!(" after {}", wording::lasting(at_ms - step.at_ms)) } else { String::new() };
+        let waited =
+            if seq > step.seq { format!(" after {}", wording::lasting(at_ms - step.at_ms)) } else { String::new() };
         let message = format!("{what}: {} in {} did not hold{waited}", step.operation, step.path);
         let active = case.faults.iter().filter(|f| {
             !f.is_mark() && f.firings.iter().any(|x| x.seq < seq) && f.healed.is_none_or(|healed| healed > step.seq)

@@ -29,9 +29,12 @@ fn verdict(run: &Run, expected: Expect) {
 
 #[test]
 fn a_violation_stays_a_fail_even_when_a_fault_did_not_fire() {
-    verdict(&orphan(), expect![[r#"
+    verdict(
+        &orphan(),
+        expect![[r#"
         fail
-        fault lost never fired: nothing matched"#]]);
+        fault lost never fired: nothing matched"#]],
+    );
     let judgement = orphan().judge();
     assert_eq!((judgement.verdict.writes.effective, judgement.verdict.writes.no_op), (2, 1));
     expect![[r#"
@@ -48,7 +51,8 @@ fn a_violation_stays_a_fail_even_when_a_fault_did_not_fire() {
                 first_at_ms: None,
             },
         ]
-    "#]].assert_debug_eq(&judgement.verdict.faults);
+    "#]]
+    .assert_debug_eq(&judgement.verdict.faults);
 }
 
 /// A run that is all right but for what `disturb` adds.
@@ -64,14 +68,20 @@ fn good(disturb: impl FnOnce(&mut Run)) -> Run {
 
 #[test]
 fn doubts_make_a_run_inconclusive_and_broken_steps_an_error() {
-    verdict(&good(|run| {
+    verdict(
+        &good(|run| {
             run.effect("lost", "the connection broke");
-        }), expect![[r#"
+        }),
+        expect![[r#"
         pass
-    "#]]);
-    verdict(&good(|_| {}), expect![[r#"
+    "#]],
+    );
+    verdict(
+        &good(|_| {}),
+        expect![[r#"
         inconclusive
-        fault lost fired without effect"#]]);
+        fault lost fired without effect"#]],
+    );
     verdict(
         &good(|run| {
             run.effect("lost", "x");
@@ -91,9 +101,12 @@ fn doubts_make_a_run_inconclusive_and_broken_steps_an_error() {
             error
             steps[1] (apply) could not be done at +1.00 s: 422 Invalid"#]],
     );
-    verdict(&Run::new(), expect![[r#"
+    verdict(
+        &Run::new(),
+        expect![[r#"
         error
-        the run was broken off: the steps was the last that was recorded"#]]);
+        the run was broken off: the steps was the last that was recorded"#]],
+    );
 }
 
 #[test]
@@ -136,7 +149,8 @@ fn orphan_amid(noise: impl Fn(&mut Run, u32)) -> Vec<String> {
     noise(&mut run, 4);
     run.at(6.0).settled(Phase::Settle, 4.0, true).finish(&[&uid], &[]);
     // Request numbers and revisions shift with the noise.
-    let same = |f: &Finding| format!("{:?} {} {:?} {} {:?} {}", f.class, f.invariant, f.object, f.cause, f.fault, f.at_ms);
+    let same =
+        |f: &Finding| format!("{:?} {} {:?} {} {:?} {}", f.class, f.invariant, f.object, f.cause, f.fault, f.at_ms);
     run.judge().findings.iter().map(same).collect()
 }
 
@@ -163,5 +177,10 @@ fn noise_of_others_changes_nothing() {
     assert_eq!(orphan_amid(reads), calm);
     assert_eq!(orphan_amid(refusals), calm);
     // Uids are numbered in the order of making: only the last noise leaves them as they are.
-    assert_eq!(orphan_amid(|run, n| if n > 2 { writes(run, n) }), calm);
+    assert_eq!(
+        orphan_amid(|run, n| if n > 2 {
+            writes(run, n)
+        }),
+        calm
+    );
 }

@@ -14,9 +14,8 @@ pub(super) enum Token {
     End,
 }
 
-const SIGNS: [&str; 21] = [
-    "[?", "&&", "||", "==", "!=", "<=", ">=", "@", ".", "[", "]", "(", ")", ",", "|", "!", "<", ">", "*", "&", ":",
-];
+const SIGNS: [&str; 21] =
+    ["[?", "&&", "||", "==", "!=", "<=", ">=", "@", ".", "[", "]", "(", ")", ",", "|", "!", "<", ">", "*", "&", ":"];
 
 /// Tokens with the byte offset of each; `End` is the last.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExpressionError> {
@@ -83,9 +82,8 @@ fn raw(rest: &str, at: usize) -> Result<(Token, usize), ExpressionError> {
 fn json(rest: &str, at: usize) -> Result<(Token, usize), ExpressionError> {
     let end = rest[1..].find('`').ok_or_else(|| ExpressionError::at(at, "the literal that begins here has no end"))?;
     let inner = &rest[1..=end];
-    let value = serde_json::from_str(inner).map_err(|_| {
-        ExpressionError::at(at, &format!("`{inner}` is not JSON; a string is written '{inner}'"))
-    })?;
+    let value = serde_json::from_str(inner)
+        .map_err(|_| ExpressionError::at(at, &format!("`{inner}` is not JSON; a string is written '{inner}'")))?;
     Ok((Token::Literal(value), end + 2))
 }
 

@@ -131,7 +131,8 @@ impl Parser {
                 let offset = self.offset();
                 left = match self.next() {
                     Token::Number(_) if each => {
-                        let message = "after a filter or [*] an index is taken of each item; for the item itself write `| [0]`";
+                        let message =
+                            "after a filter or [*] an index is taken of each item; for the item itself write `| [0]`";
                         return Err(ExpressionError::at(offset, message));
                     }
                     Token::Number(index) => Expression::Index(Box::new(left), index),

@@ -241,7 +241,12 @@ impl Comparison<'_> {
         for (i, tree) in wanted.iter().enumerate() {
             if let Err(nearest) = closest(tree, there, self.bindings) {
                 let lacks = nearest.map_or_else(String::new, |(_, m)| format!("; the closest item: {}", m[0]));
-                self.push(path, format!("an item like contains[{i}]"), actual, format!("{}{lacks}", count(there.len())));
+                self.push(
+                    path,
+                    format!("an item like contains[{i}]"),
+                    actual,
+                    format!("{}{lacks}", count(there.len())),
+                );
             }
         }
     }

@@ -42,7 +42,8 @@ impl Fault {
 /// A table over status, reason and verbs. What depends on the object's state counts as `never`: whether a name is free
 /// or an object live is known to the client as well, and an answer against it is a lie.
 fn reject(status: u16, reason: Option<&str>, verbs: &[Verb]) -> Legality {
-    let only_writes_with_revision = !verbs.is_empty() && verbs.iter().all(|v| matches!(v, Verb::Update | Verb::Patch | Verb::Delete));
+    let only_writes_with_revision =
+        !verbs.is_empty() && verbs.iter().all(|v| matches!(v, Verb::Update | Verb::Patch | Verb::Delete));
     match (status, reason) {
         (409, Some("AlreadyExists")) => Legality::Never,
         // A conflict can always have been caused by somebody else's write in between.

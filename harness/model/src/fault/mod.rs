@@ -7,10 +7,10 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, CloseWatch, DisconnectAs, Signal, PartitionAs, Then, Until};
+pub use action::{Action, CloseWatch, DisconnectAs, PartitionAs, Signal, Then, Until};
 pub use legality::Legality;
 pub use matching::{Bodies, Exchange, Frame, FrameType, Match, OneOrMany, Scope, Stream, glob};
-pub use rules::{FrameFate, Firing, RuleEvent, RuleSet};
+pub use rules::{Firing, FrameFate, RuleEvent, RuleSet};
 
 use crate::Period;
 use schemars::JsonSchema;

@@ -3,7 +3,10 @@
 //! Every rule counts every match, also when an earlier rule wins; the first rule that fires wins.
 
 use super::{Action, At, CloseWatch, Exchange, Fault, Frame, FrameType, Scope, Stream, Then, Until};
-use crate::{Actor, Period, RequestId, RequestInfo, ResourceKey, StreamId, Verb, cel::{Cel, CelError}};
+use crate::{
+    Actor, Period, RequestId, RequestInfo, ResourceKey, StreamId, Verb,
+    cel::{Cel, CelError},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The faults of one run with their counters.
@@ -196,7 +199,8 @@ impl RuleSet {
     /// Whether this fault needs no exchange to begin: a partition of everything that an actor does.
     pub fn is_ambient(fault: &Fault) -> bool {
         let m = &fault.matches;
-        let addressed = m.verb.is_some() || m.resource.is_some() || m.name.is_some() || m.nth.is_some() || m.body.is_some();
+        let addressed =
+            m.verb.is_some() || m.resource.is_some() || m.name.is_some() || m.nth.is_some() || m.body.is_some();
         matches!(fault.action, Action::Partition { .. }) && !addressed
     }
 
@@ -271,7 +275,9 @@ impl RuleSet {
                 events.push(RuleEvent::Fired { fault: name.clone(), request: s.request });
                 let keeps = matches!(
                     rule.fault.action,
-                    Action::WithholdEvents { .. } | Action::DelayEvents { .. } | Action::CloseWatch { how: CloseWatch::Stall }
+                    Action::WithholdEvents { .. }
+                        | Action::DelayEvents { .. }
+                        | Action::CloseWatch { how: CloseWatch::Stall }
                 );
                 if keeps {
                     rule.streams.insert(s.id);
@@ -378,4 +384,3 @@ impl Rule {
 fn holds(cel: &Cel, object: &serde_json::Value) -> bool {
     cel.test(&[("object", object)]).unwrap_or(false)
 }
-

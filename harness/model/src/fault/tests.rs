@@ -126,7 +126,10 @@ fn legality_follows_from_status_reason_and_verb() {
     for (yaml, expected) in [
         (json!({"name": "f", "do": {"reject": {"status": 500}}}), Legality::Always),
         (json!({"name": "f", "match": {"verb": "update"}, "do": {"reject": {"status": 409}}}), Legality::Always),
-        (json!({"name": "f", "match": {"verb": "create"}, "do": {"reject": {"status": 409, "reason": "AlreadyExists"}}}), Legality::Never),
+        (
+            json!({"name": "f", "match": {"verb": "create"}, "do": {"reject": {"status": 409, "reason": "AlreadyExists"}}}),
+            Legality::Never,
+        ),
         (json!({"name": "f", "match": {"verb": "get"}, "do": {"reject": {"status": 404}}}), Legality::Never),
         (json!({"name": "f", "match": {"verb": "list"}, "do": {"reject": {"status": 410}}}), Legality::Never),
         (json!({"name": "f", "match": {"verb": "watch"}, "do": {"reject": {"status": 410}}}), Legality::Always),

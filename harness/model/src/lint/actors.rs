@@ -16,7 +16,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             let replicas = scene.spec.replicas.unwrap_or(scene.suite.spec.operator.process.replicas);
             let replica = actor.strip_prefix("operator/").and_then(|n| n.parse::<usize>().ok());
             if let Some(replica) = replica.filter(|r| *r >= replicas) {
-                let help = format!("replicas count from 0, and there {} {replicas}", if replicas == 1 { "is" } else { "are" });
+                let help =
+                    format!("replicas count from 0, and there {} {replicas}", if replicas == 1 { "is" } else { "are" });
                 problems.push(scene.at_value(&at, format!("there is no replica {replica}")).with_help(help));
             }
         }

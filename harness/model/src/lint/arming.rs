@@ -18,7 +18,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         match (fault.arm, step) {
             (Arm::Manual, None) => {
                 let problem = scene.at_value(&path.key("arm"), format!("no step injects `{}`", fault.name));
-                problems.push(problem.with_help(format!("add `- inject: {{fault: {}}}`, or leave `arm` out", fault.name)));
+                problems
+                    .push(problem.with_help(format!("add `- inject: {{fault: {}}}`, or leave `arm` out", fault.name)));
             }
             (Arm::Start, Some((_, at))) => {
                 let problem = scene.at_value(at, format!("`{}` is armed from the start", fault.name));

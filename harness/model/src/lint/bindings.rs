@@ -40,9 +40,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             placed.operation.action,
             StepAction::Assert(_) | StepAction::Error(_) | StepAction::Never(_) | StepAction::Always(_)
         );
-        let has_answer = !placed.operation.outputs.is_empty() || tree.at(&placed.action()).is_some_and(|n| {
-            n.entry("check").is_some() || n.entry("expect").is_some()
-        });
+        let has_answer = !placed.operation.outputs.is_empty()
+            || tree.at(&placed.action()).is_some_and(|n| n.entry("check").is_some() || n.entry("expect").is_some());
         tell(&own, node, &placed.path, &known, is_tree || has_answer);
         for (_, name) in files.iter().filter(|(path, _)| *path == placed.action().key("file")) {
             let (name, Found::File(text)) = scene.look(name) else { continue };
@@ -65,7 +64,8 @@ pub(super) fn check_suite(project: &Project<'_>, suite: &Suite) -> Vec<Problem> 
     known.extend(suite.spec.bindings.keys().cloned());
     let bound_by = |name: &str| {
         let scenarios = project.scenarios.iter().filter_map(|s| s.scenario.value.as_ref());
-        let binds = |spec: &crate::scenario::ScenarioSpec| spec.bindings.contains_key(name) || spec.matrix.contains_key(name);
+        let binds =
+            |spec: &crate::scenario::ScenarioSpec| spec.bindings.contains_key(name) || spec.matrix.contains_key(name);
         let all: Vec<bool> = scenarios.map(|s| binds(&s.spec)).collect();
         !all.is_empty() && all.iter().all(|b| *b)
     };

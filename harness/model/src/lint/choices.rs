@@ -10,7 +10,9 @@ use crate::{
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut one_of = |path: Path, word: Option<&String>, known: &[&str]| {
-        let Some(word) = word.filter(|w| !known.contains(&w.as_str()) && !crate::bindings::mentions_any(w)) else { return };
+        let Some(word) = word.filter(|w| !known.contains(&w.as_str()) && !crate::bindings::mentions_any(w)) else {
+            return;
+        };
         let help = match nearest(word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("one of {}", known.join(", ")),
@@ -25,11 +27,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                 d.deletion_propagation_policy.as_ref(),
                 &["Background", "Foreground", "Orphan"],
             ),
-            StepAction::SetPod(s) => one_of(
-                action.key("phase"),
-                s.phase.as_ref(),
-                &["Pending", "Running", "Succeeded", "Failed", "Evicted"],
-            ),
+            StepAction::SetPod(s) => {
+                one_of(action.key("phase"), s.phase.as_ref(), &["Pending", "Running", "Succeeded", "Failed", "Evicted"])
+            }
             _ => {}
         }
     }

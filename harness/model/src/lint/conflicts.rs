@@ -11,7 +11,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         .filter(|(_, fault)| !fault.matches.verbs().is_empty() && !fault.matches.verbs().iter().any(can))
         .map(|(path, _)| {
             let problem = scene.at_value(&path.key("match").key("verb"), "no request with this verb can conflict");
-            problem.with_help("`update`, `patch` or `delete`; for a refused create: `reject: {status: 409, reason: AlreadyExists}`")
+            problem.with_help(
+                "`update`, `patch` or `delete`; for a refused create: `reject: {status: 409, reason: AlreadyExists}`",
+            )
         })
         .collect()
 }

@@ -10,8 +10,23 @@ use crate::{
 
 /// The built-in invariants, and what failing operations are called.
 const INVARIANTS: [&str; 17] = [
-    "converges", "quiet", "noOrphans", "legalOwners", "noLiveLoss", "unique", "deletes", "truthfulStatus", "singleWriter",
-    "foreign", "processHealth", "heals", "sameEnd", "assert", "error", "always", "never",
+    "converges",
+    "quiet",
+    "noOrphans",
+    "legalOwners",
+    "noLiveLoss",
+    "unique",
+    "deletes",
+    "truthfulStatus",
+    "singleWriter",
+    "foreign",
+    "processHealth",
+    "heals",
+    "sameEnd",
+    "assert",
+    "error",
+    "always",
+    "never",
 ];
 
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {

@@ -21,7 +21,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         for wrong in Tree::read(&node.to_value()).err().into_iter().flatten() {
             let path = Path(tree.path.0.iter().chain(&wrong.path.0).cloned().collect());
             let message = wrong.error.message;
-            problems.push(if wrong.is_key { tree.file.at_key(&path, message) } else { tree.file.at_value(&path, message) });
+            problems.push(if wrong.is_key {
+                tree.file.at_key(&path, message)
+            } else {
+                tree.file.at_value(&path, message)
+            });
         }
     }
     for placed in &scene.operations {

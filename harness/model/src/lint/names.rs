@@ -8,7 +8,8 @@ use crate::{
 };
 
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = scene.scenario.value.iter().filter_map(|s| own(scene.scenario, &s.metadata)).collect();
+    let mut problems: Vec<Problem> =
+        scene.scenario.value.iter().filter_map(|s| own(scene.scenario, &s.metadata)).collect();
     let mut twice = |what: &str, names: Vec<(Path, &str)>| {
         for (i, (path, name)) in names.iter().enumerate() {
             if let Some((first, _)) = names[..i].iter().find(|(_, earlier)| earlier == name) {

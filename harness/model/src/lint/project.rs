@@ -1,8 +1,8 @@
 //! A suite with its scenarios, and all rules over them.
 
 use super::{
-    actors, arming, bindings, celled, choices, conflicts, expectations, expressions, files, names, operations, ordinals,
-    references, resources, scene::Scene, shadowing, steps, streams, strings, suites,
+    actors, arming, bindings, celled, choices, conflicts, expectations, expressions, files, names, operations,
+    ordinals, references, resources, scene::Scene, shadowing, steps, streams, strings, suites,
 };
 use crate::{
     expect::ExpectFile,

@@ -11,7 +11,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (faults, steps) = (scene.fault_names(), scene.step_names());
     let mut named = |what: &str, known: &[&str], path: Path, name: &str| {
-        problems.extend(missing(what, known, name).map(|(message, help)| scene.at_value(&path, message).with_help(help)));
+        problems
+            .extend(missing(what, known, name).map(|(message, help)| scene.at_value(&path, message).with_help(help)));
     };
     for (path, fault) in scene.faults() {
         match until(&path, fault) {

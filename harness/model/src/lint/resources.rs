@@ -128,7 +128,10 @@ fn wrong(name: &str, known: &[Known]) -> Option<(String, Option<String>)> {
         return Some((message, Some(format!("write `{}`", full(other)))));
     }
     if first.chars().any(|c| c.is_ascii_uppercase()) {
-        return Some((format!("`{name}` looks like a kind"), Some("write the plural in lower case, `plural.group`".into())));
+        return Some((
+            format!("`{name}` looks like a kind"),
+            Some("write the plural in lower case, `plural.group`".into()),
+        ));
     }
     // Other groups may have anything.
     if group.is_empty() {
@@ -148,7 +151,11 @@ fn full(known: &Known) -> String {
 fn known(project: &Project<'_>, suite: &Suite) -> Vec<Known> {
     let mut all: Vec<Known> = BUILT_IN
         .iter()
-        .map(|(kind, resource, group)| Known { kind: (*kind).into(), resource: (*resource).into(), group: (*group).into() })
+        .map(|(kind, resource, group)| Known {
+            kind: (*kind).into(),
+            resource: (*resource).into(),
+            group: (*group).into(),
+        })
         .collect();
     for file in &suite.spec.crds {
         let path = join(&project.suite_dir, file);

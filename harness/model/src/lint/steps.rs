@@ -7,7 +7,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if scene.spec.steps.is_empty() {
         let help = "begin with `- apply: {file: …}`";
-        problems.push(scene.at_key(&Path::parse("spec.steps"), "a scenario without steps does nothing").with_help(help));
+        problems
+            .push(scene.at_key(&Path::parse("spec.steps"), "a scenario without steps does nothing").with_help(help));
     }
     for (i, step) in scene.spec.steps.iter().enumerate() {
         if step.attempt.is_empty() {

@@ -22,7 +22,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         if let Action::DelayEvents { by, until } = &fault.action {
             let at = path.key("do").key(name);
             match (by, until) {
-                (None, None) => problems.push(scene.at_key(&at, "it is not said for how long").with_help("`by` or `until`")),
+                (None, None) => {
+                    problems.push(scene.at_key(&at, "it is not said for how long").with_help("`by` or `until`"))
+                }
                 (Some(_), Some(_)) => {
                     problems.push(scene.at_key(&at.key("until"), "`by` and `until` exclude each other"));
                 }

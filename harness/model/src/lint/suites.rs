@@ -49,7 +49,8 @@ pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
         let help = "`ready: {condition: Ready}`, `{cel: …}`, or `{exists: true}` for a kind without status";
         problems.push(file.at_key(&subject, "it is not said when a subject is ready").with_help(help));
     }
-    let mut expressions = celled::in_invariants(&Path::parse("spec.defaults.invariants"), &suite.spec.defaults.invariants);
+    let mut expressions =
+        celled::in_invariants(&Path::parse("spec.defaults.invariants"), &suite.spec.defaults.invariants);
     expressions.extend(ready.cel.as_deref().map(|text| (subject.key("ready").key("cel"), text)));
     for (path, text) in expressions.into_iter().filter(|(_, text)| !mentions_any(text)) {
         problems.extend(celled::compile(text).map(|message| file.at_value(&path, message)));

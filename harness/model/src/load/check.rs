@@ -188,7 +188,12 @@ impl<'a> Check<'a> {
                     strays += 1;
                     mistaken.extend(nearest(key, names.iter().copied()));
                     let operation = names.contains(&"try") && self.is_operation(key);
-                    self.unknown_key(key, names.iter().copied(), path, if operation { "operations stand below `try:`" } else { "" });
+                    self.unknown_key(
+                        key,
+                        names.iter().copied(),
+                        path,
+                        if operation { "operations stand below `try:`" } else { "" },
+                    );
                 }
                 (None, other) if other.is_object() => self.value(other, inner, &at),
                 (None, _) => {}
@@ -250,7 +255,8 @@ impl<'a> Check<'a> {
         } else {
             format!("known here: {}", list(known))
         };
-        let message = if boolean { format!("a key that is the boolean {key}") } else { format!("unknown field `{key}`") };
+        let message =
+            if boolean { format!("a key that is the boolean {key}") } else { format!("unknown field `{key}`") };
         self.push(path.key(key), Place::Key, message, Some(help));
     }
 
@@ -278,7 +284,12 @@ impl<'a> Check<'a> {
             }
             _ => None,
         };
-        self.push(path.clone(), Place::Value, format!("expected {}, found {}", wanted.join(" or "), found(value)), help);
+        self.push(
+            path.clone(),
+            Place::Value,
+            format!("expected {}, found {}", wanted.join(" or "), found(value)),
+            help,
+        );
     }
 
     fn push(&mut self, path: Path, place: Place, message: String, help: Option<String>) {

@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn documents_and_lists_are_one_sequence() {
         let text = "kind: A\napiVersion: v1\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: B, x: no}\n- {apiVersion: v1, kind: C}\n";
-        let kinds: Vec<String> = parse_manifests("f", text).unwrap().iter().map(|o| o["kind"].as_str().unwrap().into()).collect();
+        let kinds: Vec<String> =
+            parse_manifests("f", text).unwrap().iter().map(|o| o["kind"].as_str().unwrap().into()).collect();
         assert_eq!(kinds, ["A", "B", "C"]);
     }
 
@@ -64,9 +65,13 @@ mod tests {
         for (text, told) in [
             ("a: 1\n", "f:1:1: error: not a Kubernetes object: `apiVersion` is missing"),
             ("apiVersion: v1\nkind: X\n---\n- 1\n", "f:4:1: error: not a Kubernetes object: `apiVersion` is missing"),
-            ("apiVersion: v1\nkind: X\nkind: Y\n", "f:3:1: error: duplicate key `kind`; help: it stands in line 2 already"),
+            (
+                "apiVersion: v1\nkind: X\nkind: Y\n",
+                "f:3:1: error: duplicate key `kind`; help: it stands in line 2 already",
+            ),
         ] {
-            let problems: Vec<String> = parse_manifests("f", text).unwrap_err().iter().map(ToString::to_string).collect();
+            let problems: Vec<String> =
+                parse_manifests("f", text).unwrap_err().iter().map(ToString::to_string).collect();
             assert_eq!(problems, [told]);
         }
     }

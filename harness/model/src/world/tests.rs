@@ -59,7 +59,10 @@ fn the_collector_is_predicted_from_the_owner_graph() {
     let mut pv = version(added, "persistentvolumes", "pv", "u3", &owned_by("x.io/v1", "Owner", "o", "u1"));
     pv.object["metadata"].as_object_mut().unwrap().remove("namespace");
     world.apply(&pv);
-    assert!(world.predicted_collections().is_empty(), "a cluster-scoped dependent of a namespaced owner stays for ever");
+    assert!(
+        world.predicted_collections().is_empty(),
+        "a cluster-scoped dependent of a namespaced owner stays for ever"
+    );
 }
 
 #[test]

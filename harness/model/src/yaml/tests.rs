@@ -83,7 +83,51 @@ fn bombs_of_aliases_and_deep_nesting_end_early() {
 
 #[test]
 fn what_is_written_is_read_back() {
-    for text in ["no", "y", "1_000", "0644", "~", "", " x ", "a: b", "# c", "2024-01-01", "1e3", "on", "- a", "a\nb", "a\n\n b\n", "\t", "'", "\"", "($x)", "é", ".5", "0x1F", "12:30:00", "null", "<<", "=", "*a", "&a", "!x", "%", "@", "`", "{}", "[]", "?", "a #b", "\u{85}", "\r\n", "+1", "1__0", "-0b1", "0o8", ".inf"] {
+    for text in [
+        "no",
+        "y",
+        "1_000",
+        "0644",
+        "~",
+        "",
+        " x ",
+        "a: b",
+        "# c",
+        "2024-01-01",
+        "1e3",
+        "on",
+        "- a",
+        "a\nb",
+        "a\n\n b\n",
+        "\t",
+        "'",
+        "\"",
+        "($x)",
+        "é",
+        ".5",
+        "0x1F",
+        "12:30:00",
+        "null",
+        "<<",
+        "=",
+        "*a",
+        "&a",
+        "!x",
+        "%",
+        "@",
+        "`",
+        "{}",
+        "[]",
+        "?",
+        "a #b",
+        "\u{85}",
+        "\r\n",
+        "+1",
+        "1__0",
+        "-0b1",
+        "0o8",
+        ".inf",
+    ] {
         let value = json!({"s": text, "list": [text, {"k": text}], text: 1});
         let written = to_yaml(&value).unwrap();
         let (documents, flaws) = parse(&written);

@@ -74,13 +74,8 @@ pub struct Flaw {
 
 /// Reads all documents of a text. Empty documents are left out. After an error of syntax, what came before it is there.
 pub fn parse(text: &str) -> (Vec<Node>, Vec<Flaw>) {
-    let mut reader = Reader {
-        text,
-        parser: Parser::new_from_str(text),
-        anchors: HashMap::new(),
-        nodes: 0,
-        flaws: Vec::new(),
-    };
+    let mut reader =
+        Reader { text, parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, flaws: Vec::new() };
     let mut documents = Vec::new();
     if let Err(flaw) = reader.documents(&mut documents) {
         reader.flaws.push(flaw);
@@ -181,7 +176,11 @@ impl<'a> Reader<'a> {
     }
 
     fn next(&mut self) -> Result<Next<'a>, Flaw> {
-        let end = || Flaw { span: Span { line: 1, column: 1, ..Span::default() }, message: "the text ends too early".into(), help: None };
+        let end = || Flaw {
+            span: Span { line: 1, column: 1, ..Span::default() },
+            message: "the text ends too early".into(),
+            help: None,
+        };
         loop {
             let next = self.parser.next_event().ok_or_else(end)?;
             match next {

@@ -60,7 +60,12 @@ impl Play<'_> {
         Ok(Wanted { target, tree: tree(value)? })
     }
 
-    pub(super) async fn assert(&self, assertion: &Assertion, operation: &Operation, limit: Duration) -> Result<(), Failure> {
+    pub(super) async fn assert(
+        &self,
+        assertion: &Assertion,
+        operation: &Operation,
+        limit: Duration,
+    ) -> Result<(), Failure> {
         let (wanted, known) = (self.wanted(assertion)?, self.bindings());
         // Outputs are of the object that matched, of the last tree where there are several.
         let matched = |live: &Live| -> Option<Value> {
@@ -133,7 +138,9 @@ impl Play<'_> {
             for (target, tree) in &promise.trees {
                 let mut one = World::new(live.world.kinds().to_vec());
                 one.apply(version);
-                let Some(object) = api::referred(&one, target, self.namespace()).first().copied().cloned() else { continue };
+                let Some(object) = api::referred(&one, target, self.namespace()).first().copied().cloned() else {
+                    continue;
+                };
                 let mismatches = tree.mismatches(&object, known);
                 let broken = match promise.kind {
                     Kind::Never => mismatches.is_empty(),
@@ -145,7 +152,11 @@ impl Play<'_> {
                         Kind::Never => "matches what must never be".to_owned(),
                         Kind::Always => format!("is not what must always be: {}", render(&mismatches)),
                     };
-                    return Some(format!("{} at revision {revision} (record {}) {what}", api::describe(&object), record.seq));
+                    return Some(format!(
+                        "{} at revision {revision} (record {}) {what}",
+                        api::describe(&object),
+                        record.seq
+                    ));
                 }
             }
         }

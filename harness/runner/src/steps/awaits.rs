@@ -1,7 +1,11 @@
 //! `await` and `wait`.
 
 use super::play::{Failure, Play};
-use crate::{api, exchange_match, recorder::Live, settle::{Goal, not_converged}};
+use crate::{
+    api, exchange_match,
+    recorder::Live,
+    settle::{Goal, not_converged},
+};
 use serde_json::Value;
 use spiritlevel_model::{
     history::{Event, FaultEvent},
@@ -58,7 +62,9 @@ impl Play<'_> {
             }
         }
         if let Some(gone) = &wanted.gone {
-            let there = |live: &Live| api::referred(&live.world, &gone.target, self.namespace()).first().map(|o| api::describe(o));
+            let there = |live: &Live| {
+                api::referred(&live.world, &gone.target, self.namespace()).first().map(|o| api::describe(o))
+            };
             if self.stage.recorder.wait_for(limit, |live| there(live).is_none().then_some(())).await.is_none() {
                 let what = there(&self.stage.recorder.live()).unwrap_or_default();
                 return Err(Failure::Failed(format!("{what} is still there after {seconds} s")));
@@ -112,7 +118,10 @@ impl Play<'_> {
                         let conditions = o["status"]["conditions"].as_array().into_iter().flatten();
                         conditions.into_iter().any(|c| c["type"] == **name && c["status"] == *value)
                     };
-                    found.iter().find(|o| !holds(o)).map(|o| format!("{} has no condition {name}={value}", api::describe(o)))
+                    found
+                        .iter()
+                        .find(|o| !holds(o))
+                        .map(|o| format!("{} has no condition {name}={value}", api::describe(o)))
                 }
                 WaitFor::JsonPath { path, value } => {
                     let pointer = path.trim_matches(['{', '}']).replace('.', "/");

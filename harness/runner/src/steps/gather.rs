@@ -56,7 +56,9 @@ impl Play<'_> {
         let lines: Vec<String> = {
             let live = self.stage.recorder.live();
             let requests = live.records.iter().rev().filter_map(|r| match &r.event {
-                Event::Request(q) if q.actor.is_operator() => Some(format!("request {} of {}: {}", q.id, q.actor, q.info)),
+                Event::Request(q) if q.actor.is_operator() => {
+                    Some(format!("request {} of {}: {}", q.id, q.actor, q.info))
+                }
                 _ => None,
             });
             requests.take(tail.tail.unwrap_or(LINES)).collect()

@@ -10,16 +10,24 @@ use spiritlevel_model::{
 use std::time::Duration;
 
 impl Play<'_> {
-    pub(super) async fn write(&self, action: &StepAction, operation: &Operation, limit: Duration) -> Result<(), Failure> {
-        let (StepAction::Apply(manifest) | StepAction::Create(manifest) | StepAction::Patch(manifest) | StepAction::Update(manifest)) =
-            action
+    pub(super) async fn write(
+        &self,
+        action: &StepAction,
+        operation: &Operation,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        let (StepAction::Apply(manifest)
+        | StepAction::Create(manifest)
+        | StepAction::Patch(manifest)
+        | StepAction::Update(manifest)) = action
         else {
             return Ok(());
         };
         for object in self.manifest(manifest)? {
             let sent = tokio::time::timeout(limit, self.send(action, &object)).await;
             let what = || format!("{} {}", action.name(), api::describe(&object));
-            let sent = sent.map_err(|_| Failure::Broken(format!("{} was not answered within {} s", what(), limit.as_secs())))?;
+            let sent =
+                sent.map_err(|_| Failure::Broken(format!("{} was not answered within {} s", what(), limit.as_secs())))?;
             if !manifest.expect.is_empty() {
                 self.expected(manifest, &sent)?;
                 continue;
@@ -86,7 +94,10 @@ impl Play<'_> {
         if let Some(file) = &delete.file {
             for object in self.manifest(&Manifest { file: Some(file.clone()), ..Manifest::default() })? {
                 let text = |key: &str| object[key].as_str().unwrap_or_default();
-                targets.push((objects.url(text("apiVersion"), text("kind"), object.namespace(), object.name())?, object.clone()));
+                targets.push((
+                    objects.url(text("apiVersion"), text("kind"), object.namespace(), object.name())?,
+                    object.clone(),
+                ));
             }
         }
         if let Some(target) = &delete.target {
@@ -116,7 +127,10 @@ impl Play<'_> {
     /// Until the witness saw an object go.
     async fn gone(&self, object: &Value, limit: Duration) -> Result<(), Failure> {
         let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object.name().unwrap_or_default());
-        let place = self.objects(&self.around.lane.clients().user).kind(object["apiVersion"].as_str().unwrap_or_default(), kind)?.key();
+        let place = self
+            .objects(&self.around.lane.clients().user)
+            .kind(object["apiVersion"].as_str().unwrap_or_default(), kind)?
+            .key();
         let uid = object.uid();
         let left = |live: &crate::recorder::Live| {
             let at = live.world.at(&place, object.namespace(), name);

@@ -21,7 +21,8 @@ impl Play<'_> {
             None => Ok(all),
             Some(n) => {
                 let one = all.get(n).cloned();
-                one.map(|r| vec![r]).ok_or_else(|| Failure::Broken(format!("there is no replica {n}, only {}", all.len())))
+                one.map(|r| vec![r])
+                    .ok_or_else(|| Failure::Broken(format!("there is no replica {n}, only {}", all.len())))
             }
         }
     }
@@ -75,10 +76,14 @@ impl Play<'_> {
                     let url = objects.url(&target.api_version, &target.kind, object.namespace(), object.name())?;
                     for _ in 0..times {
                         let before = object["metadata"]["annotations"].get(TOUCH).cloned().unwrap_or(Value::Null);
-                        let undo = json!({"step": path, "url": url, "undo": {"metadata": {"annotations": {TOUCH: before}}}});
+                        let undo =
+                            json!({"step": path, "url": url, "undo": {"metadata": {"annotations": {TOUCH: before}}}});
                         self.stage.writes.undo_record(&self.stage.recorder, &undo);
-                        let patch = json!({"metadata": {"annotations": {TOUCH: self.stage.writes.next_touch().to_string()}}});
-                        let answer = merge_patch(client, &url, &patch).await.map_err(crate::Error::request(format!("touch {url}")))?;
+                        let patch =
+                            json!({"metadata": {"annotations": {TOUCH: self.stage.writes.next_touch().to_string()}}});
+                        let answer = merge_patch(client, &url, &patch)
+                            .await
+                            .map_err(crate::Error::request(format!("touch {url}")))?;
                         self.until_seen(&answer).await;
                     }
                 }
@@ -100,14 +105,20 @@ impl Play<'_> {
     async fn until_watched(&self, resource: &str) -> Result<(), Failure> {
         let open = || {
             let watches = |r: &Arc<Replica>| {
-                r.listener().streams().iter().any(|s| s.info.resource.as_ref().is_some_and(|k| k.to_string() == resource))
+                r.listener()
+                    .streams()
+                    .iter()
+                    .any(|s| s.info.resource.as_ref().is_some_and(|k| k.to_string() == resource))
             };
             self.stage.replicas().iter().any(watches)
         };
         let limit = self.stage.plan.suite.defaults.timeouts.assert.0;
         match self.stage.recorder.wait_for(limit, |_| open().then_some(())).await {
             Some(()) => Ok(()),
-            None => Err(Failure::Failed(format!("the operator did not watch {resource} again within {} s", limit.as_secs()))),
+            None => Err(Failure::Failed(format!(
+                "the operator did not watch {resource} again within {} s",
+                limit.as_secs()
+            ))),
         }
     }
 }

@@ -1,12 +1,6 @@
 //! The order of steps, and what a failure means.
 
-use crate::{
-    Error,
-    api::Objects,
-    arrange::Surroundings,
-    recorder::Live,
-    stage::Stage,
-};
+use crate::{Error, api::Objects, arrange::Surroundings, recorder::Live, stage::Stage};
 use kube::Client;
 use serde_json::Value;
 use spiritlevel_model::{
@@ -242,7 +236,10 @@ impl<'a> Play<'a> {
         let (Some(uid), Some(revision)) = (answer.uid(), answer.revision()) else { return };
         let seen = |live: &Live| live.seen.get(&uid.0).is_some_and(|at| *at >= revision.0).then_some(());
         if self.stage.recorder.wait_for(Duration::from_secs(10), seen).await.is_none() {
-            self.note(format!("the witness had not seen revision {revision} of {} within 10 s", crate::api::describe(answer)));
+            self.note(format!(
+                "the witness had not seen revision {revision} of {} within 10 s",
+                crate::api::describe(answer)
+            ));
         }
     }
 }

@@ -76,7 +76,8 @@ impl Play<'_> {
                 None if drift.strip_owners => json!({"metadata": {"ownerReferences": null}}),
                 None => return Err(Failure::Broken("drift needs `set`, `delete` or `stripOwners`".into())),
             };
-            let answer = merge_patch(client, &url, &patch).await.map_err(crate::Error::request(format!("change {url}")))?;
+            let answer =
+                merge_patch(client, &url, &patch).await.map_err(crate::Error::request(format!("change {url}")))?;
             self.until_seen(&answer).await;
         }
         Ok(())

@@ -12,7 +12,12 @@ impl Play<'_> {
         self.program(program, script.check.as_ref(), operation, limit).await
     }
 
-    pub(super) async fn command(&self, command: &Command, operation: &Operation, limit: Duration) -> Result<(), Failure> {
+    pub(super) async fn command(
+        &self,
+        command: &Command,
+        operation: &Operation,
+        limit: Duration,
+    ) -> Result<(), Failure> {
         let mut program = tokio::process::Command::new(&command.entrypoint);
         program.args(&command.args).envs(&command.env);
         self.program(program, command.check.as_ref(), operation, limit).await
@@ -33,7 +38,8 @@ impl Play<'_> {
             .kill_on_drop(true);
         let shown = format!("{:?}", program.as_std().get_program());
         let output = tokio::time::timeout(limit, program.output()).await;
-        let output = output.map_err(|_| Failure::Broken(format!("{shown} was not done within {} s", limit.as_secs())))?;
+        let output =
+            output.map_err(|_| Failure::Broken(format!("{shown} was not done within {} s", limit.as_secs())))?;
         let output = output.map_err(|e| Failure::Broken(format!("{shown} could not be started: {e}")))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));

@@ -3,7 +3,10 @@
 use crate::testing::{OPERATOR, Run, USER, object, ready};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use spiritlevel_model::{Uid, history::{Phase, StepState}};
+use spiritlevel_model::{
+    Uid,
+    history::{Phase, StepState},
+};
 
 fn check(run: &Run, expected: Expect) {
     expected.assert_eq(&run.text("deletes"));
@@ -35,12 +38,15 @@ fn the_same_404_again_and_again_is_shown() {
         run.at(at).refused(OPERATOR, "DELETE", "/api/v1/namespaces/ns/secrets/sample-1-token", 404, "NotFound");
     }
     run.settle(Phase::SettleTeardown, 10.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation deletes: Sample ns/sample-1 (uid 0000…) is still terminating since +5.00 s, held by example.com/cleanup
           because delete secrets ns/sample-1-token fails: 404 NotFound 3 times
           finalizer: example.com/cleanup: put there by operator/0 at +1.00 s, request 3, who should take it away
           failing: delete secrets ns/sample-1-token failed 3 times (404 NotFound), last at +5.70 s, request 8
-    "#]]);
+    "#]],
+    );
     assert_eq!(run.judge().verdict.verdict.to_string(), "fail");
 }
 
@@ -48,17 +54,22 @@ fn the_same_404_again_and_again_is_shown() {
 fn a_delete_step_that_waits_in_vain_is_a_violation_even_when_it_ends_later() {
     let (mut run, uid) = with_finalizer();
     run.at(2.0).step("steps[1]", "remove", "delete", StepState::Started);
-    if let Some(spiritlevel_model::history::Record { event: spiritlevel_model::history::Event::Step(s), .. }) = run.history.last_mut() {
+    if let Some(spiritlevel_model::history::Record { event: spiritlevel_model::history::Event::Step(s), .. }) =
+        run.history.last_mut()
+    {
         s.object = spiritlevel_model::ObjectRef::of(&object("Sample", "sample-1", json!({})));
     }
     run.delete(USER, &uid);
     run.at(12.0).step("steps[1]", "remove", "delete", StepState::TimedOut { message: "it is still there".into() });
     run.at(13.0).patch(OPERATOR, &uid, json!({"metadata": {"finalizers": []}}));
     run.finish(&[], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation deletes: Sample ns/sample-1 (uid 0000…) is still terminating since +2.00 s, held by example.com/cleanup
           because nobody takes away example.com/cleanup
           finalizer: example.com/cleanup: put there by operator/0 at +1.00 s, request 3, who should take it away
           waited: remove waited for the deletion from +2.00 s
-    "#]]);
+    "#]],
+    );
 }

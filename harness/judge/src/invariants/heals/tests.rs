@@ -31,12 +31,15 @@ fn a_deleted_child_must_come_back() {
     let (mut run, _, child) = with_child();
     run.at(3.0).step("steps[1]", "remove", "drift", StepState::Started);
     run.delete("harness/drift", &child).settle(Phase::Settle, 5.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation heals: ConfigMap ns/sample-1-settings (uid 0000…) did not come back after harness/drift deleted it at +3.00 s
           because the operator does not watch configmaps
           drift: drift in steps[1]
           -> step remove
-    "#]]);
+    "#]],
+    );
 
     let (mut run, uid, child) = with_child();
     run.at(3.0).delete(USER, &child);
@@ -75,10 +78,13 @@ fn generated_names_come_back_by_number() {
     check(&run, expect![[""]]);
     // Without the successor one is missing.
     run.history.drain(missing..missing + 4);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation heals: Secret ns/token-a (uid 0000…) did not come back after user deleted it at +3.00 s
           because the operator does not watch secrets
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -86,11 +92,14 @@ fn a_changed_field_of_the_operators_must_be_set_back_and_others_need_not() {
     let (mut run, _, child) = with_child();
     run.at(3.0).patch(USER, &child, json!({"data": {"mode": "drifted", "mine": "x"}}));
     run.settle(Phase::Settle, 5.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation heals: ConfigMap ns/sample-1-settings (uid 0000…) still has data.mode "drifted" that user set at +3.00 s
           because the operator does not watch configmaps
           field: data.mode: was "a", is "drifted"
-    "#]]);
+    "#]],
+    );
 
     let (mut run, _, child) = with_child();
     run.at(3.0).patch(USER, &child, json!({"data": {"mode": "drifted", "mine": "x"}}));
@@ -101,9 +110,12 @@ fn a_changed_field_of_the_operators_must_be_set_back_and_others_need_not() {
     let (mut run, _, child) = with_child();
     run.at(3.0).patch("harness/drift", &child, json!({"metadata": {"ownerReferences": null}}));
     run.settle(Phase::Settle, 5.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation heals: ConfigMap ns/sample-1-settings (uid 0000…) still has metadata.ownerReferences nothing that harness/drift set at +3.00 s
           because the operator does not watch configmaps
           field: metadata.ownerReferences: was [{"apiVersion":"example.com/v1","kind":"Sample","name":"samp…, is nothing
-    "#]]);
+    "#]],
+    );
 }

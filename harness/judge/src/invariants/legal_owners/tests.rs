@@ -29,48 +29,78 @@ fn a_reference_that_resolves_satisfies() {
 #[test]
 fn each_way_to_be_wrong_has_its_consequence() {
     let elsewhere = json!({"metadata": {"namespace": "other"}});
-    check("ConfigMap", elsewhere, |uid| reference("example.com/v1", "Sample", "sample-1", &uid.0), expect![[r#"
+    check(
+        "ConfigMap",
+        elsewhere,
+        |uid| reference("example.com/v1", "Sample", "sample-1", &uid.0),
+        expect![[r#"
         violation legalOwners: ConfigMap other/child has an ownerReference to Sample sample-1 that does not resolve
           because the owner lies in namespace ns: the garbage collector deletes the object at once
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion example.com/v1, kind Sample, name sample-1, uid 00000001-sample-1
           deleted: by garbage-collector at +2.00 s
-    "#]]);
-    check("ClusterRole", json!({}), |uid| reference("example.com/v1", "Sample", "sample-1", &uid.0), expect![[r#"
+    "#]],
+    );
+    check(
+        "ClusterRole",
+        json!({}),
+        |uid| reference("example.com/v1", "Sample", "sample-1", &uid.0),
+        expect![[r#"
         violation legalOwners: ClusterRole child has an ownerReference to Sample sample-1 that does not resolve
           because a Sample lies in a namespace, the object does not: the garbage collector never deletes the object
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion example.com/v1, kind Sample, name sample-1, uid 00000001-sample-1
           deleted: by garbage-collector at +2.00 s
-    "#]]);
-    check("ConfigMap", json!({}), |uid| reference("v1", "Secret", "sample-1", &uid.0), expect![[r#"
+    "#]],
+    );
+    check(
+        "ConfigMap",
+        json!({}),
+        |uid| reference("v1", "Secret", "sample-1", &uid.0),
+        expect![[r#"
         violation legalOwners: ConfigMap ns/child has an ownerReference to Secret sample-1 that does not resolve
           because the uid 0000… is that of Sample ns/sample-1, not of a Secret: the garbage collector deletes the object at once
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion v1, kind Secret, name sample-1, uid 00000001-sample-1
           deleted: by garbage-collector at +2.00 s
-    "#]]);
-    check("ConfigMap", json!({}), |uid| reference("example.com/v1", "Sampel", "sample-1", &uid.0), expect![[r#"
+    "#]],
+    );
+    check(
+        "ConfigMap",
+        json!({}),
+        |uid| reference("example.com/v1", "Sampel", "sample-1", &uid.0),
+        expect![[r#"
         violation legalOwners: ConfigMap ns/child has an ownerReference to Sampel sample-1 that does not resolve
           because no kind Sampel of example.com/v1 is served: the garbage collector never deletes the object
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion example.com/v1, kind Sampel, name sample-1, uid 00000001-sample-1
           deleted: by garbage-collector at +2.00 s
-    "#]]);
-    check("ConfigMap", json!({}), |uid| reference("example.com/v1", "Sample", "sample-2", &uid.0), expect![[r#"
+    "#]],
+    );
+    check(
+        "ConfigMap",
+        json!({}),
+        |uid| reference("example.com/v1", "Sample", "sample-2", &uid.0),
+        expect![[r#"
         violation legalOwners: ConfigMap ns/child has an ownerReference to Sample sample-2 that does not resolve
           because the uid 0000… is that of Sample ns/sample-1, not of sample-2: the garbage collector deletes the object at once
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion example.com/v1, kind Sample, name sample-2, uid 00000001-sample-1
           deleted: by garbage-collector at +2.00 s
-    "#]]);
-    check("ConfigMap", json!({}), |_| reference("example.com/v1", "Sample", "sample-1", "no-such-uid"), expect![[r#"
+    "#]],
+    );
+    check(
+        "ConfigMap",
+        json!({}),
+        |_| reference("example.com/v1", "Sample", "sample-1", "no-such-uid"),
+        expect![[r#"
         violation legalOwners: ConfigMap ns/child has an ownerReference to Sample sample-1 that does not resolve
           because no object has the uid no-such-uid: the garbage collector deletes the object at once
           written: by operator/0 at +1.50 s, request 3
           reference: apiVersion example.com/v1, kind Sample, name sample-1, uid no-such-uid
           deleted: by garbage-collector at +2.00 s
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -87,5 +117,6 @@ fn an_owner_that_is_already_gone_is_a_warning_and_others_references_are_theirs()
           because the owner was deleted at +1.20 s, before: the garbage collector deletes the object at once
           written: by operator/0 at +1.50 s, request 4
           reference: apiVersion example.com/v1, kind Sample, name sample-1, uid 00000001-sample-1
-    "#]].assert_eq(&run.text("legalOwners"));
+    "#]]
+    .assert_eq(&run.text("legalOwners"));
 }

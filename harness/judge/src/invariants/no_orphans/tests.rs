@@ -38,7 +38,9 @@ fn a_child_without_owner_references_stays_and_says_why() {
     run.create(OPERATOR, object("Secret", "generated", json!({"metadata": {"labels": {"app": "sample-1"}}})));
     run.create(OPERATOR, object("Secret", "mention", json!({"metadata": {"annotations": {"by": uid.0.clone()}}})));
     run.finish(&[&uid], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: ConfigMap ns/sample-1-settings (uid 0000…) outlived its owner
           because it has no ownerReferences, and nobody deleted it
           created: by operator/0 at +2.31 s, request 4, without ownerReferences
@@ -55,7 +57,8 @@ fn a_child_without_owner_references_stays_and_says_why() {
           because it has no ownerReferences, and nobody deleted it
           created: by operator/0 at +2.31 s, request 6, without ownerReferences
           owner: Sample ns/sample-1 (uid 0000…) deleted at +5.31 s
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -85,7 +88,9 @@ fn below_a_dead_child_and_made_too_late_counts_as_well() {
     run.delete(COLLECTOR, &claim);
     run.create(OPERATOR, object("ConfigMap", "sample-1-late", owned_by("sample-1", &uid)));
     run.settle(Phase::SettleTeardown, 3.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: ConfigMap ns/sample-1-late (uid 0000…) outlived its owner
           because it was created by operator/0 after its owner was deleted at +3.00 s; its owner Sample sample-1 (uid 0000…) is gone, and it was not collected yet
           created: by operator/0 at +3.00 s, request 10
@@ -95,7 +100,8 @@ fn below_a_dead_child_and_made_too_late_counts_as_well() {
           because it is terminating, and the finalizer example.com/keep is still there
           created: by statefulset-controller at +1.00 s, request 5
           owner: Sample ns/sample-1 (uid 0000…) deleted at +3.00 s; the garbage collector was idle from +3.00 s
-    "#]]);
+    "#]],
+    );
 }
 
 fn retaining(retain: Value) -> Run {
@@ -110,7 +116,9 @@ fn retaining(retain: Value) -> Run {
 
 #[test]
 fn retained_objects_may_stay() {
-    let stays = |retain: Value| retaining(retain).judge().findings.iter().filter(|f| f.class == FindingClass::Violation).count();
+    let stays = |retain: Value| {
+        retaining(retain).judge().findings.iter().filter(|f| f.class == FindingClass::Violation).count()
+    };
     for (retain, findings) in [
         (json!([{"resource": "persistentvolumeclaims"}]), 0),
         (json!([{"resource": "secrets"}]), 1),
@@ -122,7 +130,9 @@ fn retained_objects_may_stay() {
     ] {
         assert_eq!(stays(retain.clone()), findings, "{retain}");
     }
-    check(&retaining(json!([{"resource": "*", "when": "subject.spec.other"}])), expect![[r#"
+    check(
+        &retaining(json!([{"resource": "*", "when": "subject.spec.other"}])),
+        expect![[r#"
         warning noOrphans: retain *: "subject.spec.other" cannot be answered: No such key: other; guard optional fields with has()
           because the rule cannot be applied
 
@@ -131,7 +141,8 @@ fn retained_objects_may_stay() {
           created: by operator/0 at +1.00 s, request 4, without ownerReferences
           owner: Sample ns/sample-1 (uid 0000…) deleted at +4.00 s
           tie: it carries the name of Sample ns/sample-1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -146,11 +157,14 @@ fn one_more_for_each_subject_is_a_leak_and_a_constant_set_is_not() {
     run.create(OPERATOR, object("ConfigMap", "backup-9a1", json!({})));
     run.settle(Phase::SettleProbe, 2.0, true);
     run.finish(&[&uid, &second], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: ConfigMap ns/backup-7f3 (uid 0000…) stayed, and so did one more for the second subject: backup-9a1
           because the operator makes one for each subject and never deletes it; nothing ties it to its subject
           created: by operator/0 at +1.00 s, request 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -159,10 +173,13 @@ fn a_failed_deletion_is_named_with_the_fault() {
     let mut run = Run::with(fault, json!({}));
     let uid = sample(&mut run, "sample-1");
     run.create(OPERATOR, object("Secret", "sample-1-token", json!({})));
-    let id = run.at(3.0).refused(OPERATOR, "DELETE", "/api/v1/namespaces/ns/secrets/sample-1-token", 500, "InternalError");
+    let id =
+        run.at(3.0).refused(OPERATOR, "DELETE", "/api/v1/namespaces/ns/secrets/sample-1-token", 500, "InternalError");
     run.fired("refused", Some(id), Some(At::BeforeSend)).effect("refused", "500 was delivered");
     run.finish(&[&uid], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: Secret ns/sample-1-token (uid 0000…) outlived its owner
           because it has no ownerReferences, and delete secrets ns/sample-1-token by operator/0 failed once (500 InternalError) at +3.00 s, request 5
           created: by operator/0 at +1.00 s, request 4, without ownerReferences
@@ -171,7 +188,8 @@ fn a_failed_deletion_is_named_with_the_fault() {
           refused: delete secrets ns/sample-1-token by operator/0 failed once (500 InternalError) at +3.00 s, request 5
           fault: refused fired once, at +3.00 s on request 5, before the write was sent (always legal)
           -> fault refused
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -186,7 +204,9 @@ fn a_deletion_while_the_operator_was_down_is_blamed_on_the_step() {
     run.delete(USER, &uid).step("steps[1].try[1]", "operator-down", "delete", StepState::Done);
     run.process(ProcessEvent::Started { pid: 2 });
     run.finish(&[], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: ConfigMap ns/sample-1-settings (uid 0000…) outlived its owner
           because it has no ownerReferences, and nobody deleted it
           created: by operator/0 at +1.00 s, request 4, without ownerReferences
@@ -194,7 +214,8 @@ fn a_deletion_while_the_operator_was_down_is_blamed_on_the_step() {
           tie: it carries the name of Sample ns/sample-1
           step: operator-down deleted the subject at +4.00 s while no operator ran
           -> step operator-down
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -225,12 +246,15 @@ fn what_hangs_on_another_orphan_is_counted_there() {
     let above = json!({"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "sample-1", "uid": set.0}]}});
     run.create("statefulset-controller", object("ConfigMap", "sample-1-revision", above));
     run.finish(&[&uid], &[]);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation noOrphans: StatefulSet ns/sample-1 (uid 0000…) outlived its owner
           because it has no ownerReferences, and nobody deleted it
           created: by operator/0 at +1.00 s, request 4, without ownerReferences
           owner: Sample ns/sample-1 (uid 0000…) deleted at +4.00 s
           tie: it carries the name of Sample ns/sample-1
           below: what hangs on it stays as well: 1 more
-    "#]]);
+    "#]],
+    );
 }

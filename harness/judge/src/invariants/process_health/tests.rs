@@ -3,7 +3,10 @@
 use crate::testing::{OPERATOR, Run, USER, object, ready};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use spiritlevel_model::{StreamId, history::{Phase, ProcessEvent}};
+use spiritlevel_model::{
+    StreamId,
+    history::{Phase, ProcessEvent},
+};
 
 fn check(run: &Run, expected: Expect) {
     expected.assert_eq(&run.text("processHealth"));
@@ -21,12 +24,15 @@ fn a_crash_is_told_with_its_last_lines_and_a_loop_once() {
         exits(run.at(at), Some(2), None, false);
     }
     run.settle(Phase::Settle, 3.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation processHealth: operator/0 exited with code 2 at +1.00 s and 3 times in all
           because panic: nil map
           output: starting
           output: panic: nil map
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -46,19 +52,25 @@ fn a_watch_that_is_never_opened_again_is_idleness() {
     run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
     run.at(2.0).close(StreamId(1), Some("end-of-watch"));
     run.at(3.0).settle(Phase::Settle, 10.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation processHealth: no watch of samples.example.com in namespace ns was open at the end of the settling, although the operator runs
           because the last one ended by end-of-watch at +2.00 s and none was opened again
-    "#]]);
+    "#]],
+    );
 
     let mut run = Run::new();
     let uid = run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
     run.patch(OPERATOR, &uid, ready());
     run.at(2.0).close(StreamId(1), None).at(3.0).settle(Phase::Settle, 3.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         warning processHealth: no watch of samples.example.com in namespace ns was open at the end of the settling, although the operator runs
           because the last one ended at +2.00 s and none was opened again
-    "#]]);
+    "#]],
+    );
 
     let mut run = Run::new();
     run.at(2.0).close(StreamId(1), None).watch("samples.example.com");
@@ -75,20 +87,26 @@ fn missing_permissions_are_reported_with_verb_and_kind() {
     forbidden(&mut run);
     forbidden(&mut run);
     run.settle(Phase::Settle, 3.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         warning processHealth: the operator may not list secrets in namespace ns: forbidden 2 times
           because the API server says Forbidden
           requests: requests 4, 5
-    "#]]);
+    "#]],
+    );
 
     let mut run = Run::new();
     run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
     run.phase(Phase::Heal).phase(Phase::Settle);
     forbidden(&mut run);
     run.at(11.0).settled(Phase::Settle, 10.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation processHealth: the operator may not list secrets in namespace ns: forbidden once
           because the API server says Forbidden
           requests: request 3
-    "#]]);
+    "#]],
+    );
 }

@@ -36,12 +36,15 @@ fn a_field_that_flips_is_shown_with_both_values() {
         run.at(4.0 + f64::from(n)).patch(OPERATOR, &child, json!({"data": {"mode": value}}));
     }
     run.at(13.0).settled(Phase::Settle, 10.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation quiet: ConfigMap ns/sample-1-settings was written 8 times by the operator in 10.0 s of rest (0.8 a second), requests 5, 6, 7, 8, 9, … 12
           because data.mode changes with every write
           flips: data.mode: "a" → "b"
           window: +3.00 s to +13.00 s in the settling, it never came to rest
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -76,12 +79,15 @@ fn writes_without_effect_count_as_a_rate() {
         run.at(4.0 + f64::from(n) * 0.1).patch(OPERATOR, &child, json!({}));
     }
     run.at(6.0).settled(Phase::Settle, 3.0, true);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation quiet: ConfigMap ns/sample-1-settings: patch configmaps ns/sample-1-settings changes nothing, 20 times in 2.0 s of rest (600 a minute)
           because the operator writes without comparing first
           requests: requests 5, 6, 7, 8, 9, … 24
           window: +4.00 s to +6.00 s in the settling, at rest
-    "#]]);
+    "#]],
+    );
 
     let (mut run, _, child) = at_rest();
     for n in 0..9 {
@@ -103,10 +109,13 @@ fn progress_on_the_way_to_readiness_is_no_loop() {
     run.history.pop();
     run.at(12.5).patch(OPERATOR, &sample, json!({"status": {"ready": 1}}));
     run.at(13.0).settled(Phase::Settle, 10.0, false);
-    check(&run, expect![[r#"
+    check(
+        &run,
+        expect![[r#"
         violation quiet: Sample ns/sample-1 was written 7 times by the operator in 10.0 s of rest (0.7 a second), requests 5, 6, 7, 8, 9, … 11
           because status.ready changes with every write
           flips: status.ready: 5 → 1
           window: +3.00 s to +13.00 s in the settling, it never came to rest
-    "#]]);
+    "#]],
+    );
 }

@@ -22,7 +22,8 @@ fn a_failed_assert_names_its_step_and_the_active_faults() {
           fault: slow fired once, at +1.00 s (always legal)
           -> fault slow
           -> step ready
-    "#]].assert_eq(&run.text("assert"));
+    "#]]
+    .assert_eq(&run.text("assert"));
 }
 
 #[test]
