@@ -129,52 +129,41 @@ pub async fn session(plans: Vec<Plan>, options: SessionOptions, tell: Listener, 
         let slot = slots.assign(&plan, crds, options.jobs);
         work.push((plan, built, slot));
     }
-    let slots = Arc::new(slots.list.into_iter().map(Slots::made).collect::<Vec<_>>());
+    let slots: Vec<Arc<Slot>> = slots.list.into_iter().map(Slots::made).collect();
     let cleanups: Arc<Mutex<JoinSet<()>>> = Arc::default();
-    let result = tokio::select! {
-        () = all(work, &slots, &options, &isolation, &tell, &cleanups, &cancel) => Ok(()),
-        () = cancel.cancelled() => Err(Error::Cancelled),
-    };
+    let result = all(work, &slots, &options, &isolation, &tell, &cleanups, &cancel).await;
     let mut left = std::mem::take(&mut *cleanups.lock().unwrap_or_else(PoisonError::into_inner));
     if result.is_ok() {
         let _ = tokio::time::timeout(LAST_CLEANUPS, async { while left.join_next().await.is_some() {} }).await;
     }
     left.shutdown().await;
-    for slot in slots.iter() {
-        if let Some(Ok(lane)) = slot.lane.get() {
-            stop(lane.clone(), &tell).await;
-        }
+    let mut stopping = JoinSet::new();
+    for slot in slots {
+        let lane = Arc::into_inner(slot).and_then(|slot| slot.lane.into_inner()).and_then(Result::ok);
+        stopping.extend(lane.map(|lane| stop(lane, tell.clone())));
     }
+    while stopping.join_next().await.is_some() {}
     result
 }
 
-async fn stop(mut lane: Arc<Lane>, tell: &Listener) {
-    // Runs that were cancelled give their handles back within moments.
-    for _ in 0..100 {
-        match Arc::try_unwrap(lane) {
-            Ok(lane) => {
-                if let Err(e) = lane.stop().await {
-                    tell(SessionEvent::CleanupFailed("the control plane".into(), e.chain()));
-                }
-                return;
-            }
-            Err(still) => {
-                lane = still;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
+/// Ends a control plane. Every run on it is over, so that this is its last handle.
+async fn stop(lane: Arc<Lane>, tell: Listener) {
+    let Some(lane) = Arc::into_inner(lane) else { return };
+    if let Err(e) = lane.stop().await {
+        tell(SessionEvent::CleanupFailed("the control plane".into(), e.chain()));
     }
 }
 
+/// Returns when no task of a run is left: cancelled ones are waited for, since they hold their control plane.
 async fn all(
     work: Vec<(Plan, Built, usize)>,
-    slots: &Arc<Vec<Arc<Slot>>>,
+    slots: &[Arc<Slot>],
     options: &SessionOptions,
     isolation: &Isolation,
     tell: &Listener,
     cleanups: &Arc<Mutex<JoinSet<()>>>,
     cancel: &CancellationToken,
-) {
+) -> Result<(), Error> {
     let places = Arc::new(Semaphore::new(options.jobs.max(1)));
     let failed = CancellationToken::new();
     let mut running = JoinSet::new();
@@ -207,7 +196,15 @@ async fn all(
             finish(output, &tell, &cleanups, fail_fast.then_some(&failed));
         });
     }
-    while running.join_next().await.is_some() {}
+    loop {
+        tokio::select! {
+            done = running.join_next() => if done.is_none() { return Ok(()) },
+            () = cancel.cancelled() => {
+                running.shutdown().await;
+                return Err(Error::Cancelled);
+            }
+        }
+    }
 }
 
 fn finish(mut output: RunOutput, tell: &Listener, cleanups: &Mutex<JoinSet<()>>, failed: Option<&CancellationToken>) {
