@@ -26,7 +26,8 @@ pub(crate) fn complain(error: &Error) {
 /// The message, its causes below each other, and the remedy.
 fn error_text(error: &Error) -> String {
     let message = error.to_string();
-    let to = if matches!(error, Error::Usage { .. }) { "" } else { "failed to " };
+    let whole = matches!(error, Error::Usage { .. } | Error::Find(spiritlevel_runner::Error::Input(_)));
+    let to = if whole || message.starts_with("failed to ") { "" } else { "failed to " };
     let mut text = format!("error: {to}{}\n", indented(&message, 7));
     let mut told = message;
     let mut cause = error.source();

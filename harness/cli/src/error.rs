@@ -22,7 +22,7 @@ pub enum Error {
         problems: Vec<Problem>,
     },
     /// The paths of a command line do not lead to suites.
-    #[error("find suites and scenarios")]
+    #[error("{0}")]
     Find(#[source] spiritlevel_runner::Error),
     /// Runs could not be made.
     #[error("make the runs")]

@@ -88,7 +88,7 @@ impl Bridge {
             }
             SessionEvent::RunSkipped(plan, why) => {
                 self.open.remove(&plan.namespace);
-                Event::RunSkipped(Skipped { title: plan.title(), seed: plan.seed, why })
+                Event::RunSkipped(Skipped { title: plan.title(), seed: plan.seed, key: plan.namespace, why })
             }
             SessionEvent::CleanupFailed(of, why) => Event::CleanupFailed { of, why },
         };
@@ -120,7 +120,8 @@ impl Bridge {
     fn leave(&mut self, why: &str) {
         for planned in std::mem::take(&mut self.open).into_values() {
             let plan = planned.plan;
-            (self.tell)(Event::RunSkipped(Skipped { title: plan.title(), seed: plan.seed, why: why.into() }));
+            let (title, seed) = (plan.title(), plan.seed);
+            (self.tell)(Event::RunSkipped(Skipped { key: plan.namespace, title, seed, why: why.into() }));
         }
     }
 }

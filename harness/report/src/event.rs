@@ -68,6 +68,8 @@ pub struct Finished {
 /// A run that was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
+    /// Tells this run from others of the same title.
+    pub key: String,
     /// How reports speak of it.
     pub title: String,
     /// The seed it would have had.

@@ -145,7 +145,7 @@ impl Reporter {
             Output::Json => json::finished(&run),
             Output::Text => {
                 self.head();
-                let mut text = block(&run, self.settings.detail, self.look);
+                let mut text = block(&self.shortened(&run), self.settings.detail, self.look);
                 let gap = std::mem::replace(&mut self.gap, text.lines().count() > 1);
                 if gap {
                     text.insert(0, '\n');
@@ -159,6 +159,18 @@ impl Reporter {
         };
         self.told(text);
         self.heard.runs.push(run);
+    }
+
+    /// Reasons of several lines are told once: a build that failed, programs that were not found.
+    fn shortened(&self, run: &Finished) -> Finished {
+        let mut run = run.clone();
+        let reasons = &run.verdict.reasons;
+        let earlier = self.heard.runs.iter().find(|earlier| earlier.verdict.reasons == *reasons);
+        let first = reasons.first().filter(|first| first.contains('\n'));
+        if let (Some(earlier), Some(first)) = (earlier, first) {
+            run.verdict.reasons = vec![format!("{} (as for {})", line::first_line(first), earlier.title)];
+        }
+        run
     }
 
     fn skipped(&mut self, run: Skipped) {

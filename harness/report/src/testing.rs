@@ -66,7 +66,7 @@ pub(crate) fn error() -> Finished {
 }
 
 pub(crate) fn skipped() -> Skipped {
-    Skipped { title: "postgres/real-data".into(), seed: Seed(42), why: "needs pods that run (requires.realPods)".into() }
+    Skipped { key: "real-data-1".into(), title: "postgres/real-data".into(), seed: Seed(42), why: "needs pods that run (requires.realPods)".into() }
 }
 
 /// Fails, and is meant to.

@@ -132,6 +132,16 @@ fn many_findings_stay_on_one_screen() {
 }
 
 #[test]
+fn the_same_long_reason_is_told_once() {
+    let mut second = testing::error();
+    second.title = "postgres/other".into();
+    let (text, _, summary, _) = told(Settings::default(), vec![finished(testing::error()), finished(second)]);
+    assert_eq!(text.matches("panic: no such file").count(), 1, "{text}");
+    assert!(text.contains("its last lines: (as for postgres/no-start)"), "{text}");
+    assert_eq!(summary["runs"][0]["reasons"], summary["runs"][1]["reasons"]);
+}
+
+#[test]
 fn json_has_one_document_a_line_and_nothing_else() {
     let settings = Settings { output: Output::Json, ..Settings::default() };
     let (text, ..) = told(settings, all());
