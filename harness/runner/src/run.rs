@@ -171,7 +171,8 @@ async fn perform(input: RunInput) -> Result<RunOutput, Error> {
     let mut verdict = judged(&plan, &records);
     if let Err(e) = &outcome {
         verdict.verdict = VerdictKind::Error;
-        verdict.reasons.insert(0, e.chain());
+        // Whatever the judge missed in what was recorded follows from this.
+        verdict.reasons = vec![e.chain()];
     }
     if let Some(why) = lane.failure() {
         verdict.verdict = VerdictKind::Error;
