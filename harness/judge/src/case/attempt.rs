@@ -18,7 +18,9 @@ pub(crate) struct Attempts<'c> {
 pub(super) fn unanswered<'c>(case: &'c Case<'_>, subject: &Subject, seq: u64) -> Vec<Attempts<'c>> {
     let mut groups: BTreeMap<Key, Vec<&Exchange<'_>>> = BTreeMap::new();
     let operators = case.exchanges.values().filter(|x| x.seq < seq && x.request.actor.is_operator() && !x.is_review());
-    for x in operators {
+    // Nobody waits for an Event: that it cannot be written keeps no subject from getting ready.
+    let is_event = |x: &&Exchange<'_>| x.request.info.resource.as_ref().is_some_and(|r| r.resource == "events");
+    for x in operators.filter(|x| !is_event(x)) {
         let failed = groups.entry(key(&x.request.info)).or_default();
         if x.failure().is_some() {
             failed.push(x);

@@ -47,6 +47,16 @@ fn the_same_failing_request_again_and_again_is_a_violation() {
 }
 
 #[test]
+fn an_event_that_cannot_be_written_is_no_reason() {
+    let mut run = Run::new();
+    run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
+    run.at(2.0).refused(OPERATOR, "POST", "/api/v1/namespaces/ns/events/sample-1.1", 409, "AlreadyExists");
+    run.settle(Phase::Settle, 10.0, false);
+    let text = run.text("converges");
+    assert!(text.contains("did not get ready") && !text.contains("AlreadyExists"), "{text}");
+}
+
+#[test]
 fn an_operator_that_is_dead_or_deaf_is_told_apart() {
     let mut run = Run::new();
     run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
