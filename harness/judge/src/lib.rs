@@ -3,9 +3,7 @@
 //! No clock, no IO, no cluster, no tokio: a recorded run can be judged again next year and gives the same answer, byte
 //! for byte. One file per invariant under `invariants`, each a function over a [`case::Case`].
 
-#![expect(clippy::similar_names, reason = "case and cause, live and life are the words for what they are")]
 #![cfg_attr(test, expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates"))]
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod blame;
 mod case;

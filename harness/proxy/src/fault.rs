@@ -164,7 +164,7 @@ pub(crate) async fn act_after_reply(path: &Arc<Path>, firing: &Firing, exchange:
             path.reset_connections(None);
         }
         Action::Pause { .. } | Action::Mark {} | Action::Partition { .. } => {
-            path.director.perform(firing, exchange).await
+            path.director.perform(firing, exchange).await;
         }
         Action::Disconnect { .. } => {
             path.reset_connections(Some(&firing.fault));

@@ -3,8 +3,6 @@
 //! It turns requests and watch events into exchanges and frames, carries out what the [`Director`] decides on them, and
 //! reports what happened on the wire. It has no policy of its own, never retries, and streams whatever may be large.
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
-
 mod answer;
 mod bind;
 mod bodies;

@@ -1,7 +1,5 @@
 //! The path between an actor and the API server is cut, in each way, and healed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use http::{Method, Version};

@@ -158,7 +158,7 @@ fn is_scenario(path: &Path) -> bool {
     let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
     let text = || std::fs::read_to_string(path).unwrap_or_default();
     yaml && text().lines().any(|l| l.starts_with("apiVersion:") && l.contains("spiritlevel/"))
-        && !path.file_name().is_some_and(|n| n == SUITE_FILE)
+        && path.file_name().is_none_or(|n| n != SUITE_FILE)
 }
 
 fn read(dir: &Path, files: &[PathBuf]) -> Result<SuiteFiles, Error> {

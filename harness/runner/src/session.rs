@@ -187,7 +187,7 @@ async fn all(
                     let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(run_namespace.clone(), phase)));
                     let begun = tokio::time::Instant::now();
                     let input = RunInput { plan, lane, report_dir: dir, isolation, binary: built.binary, module: built.module, on_phase };
-                    let mut output = run(input).await;
+                    let mut output = Box::pin(run(input)).await;
                     output.verdict.duration_ms = (begun.elapsed().as_secs_f64() * 1000.0).round();
                     output
                 }

@@ -61,7 +61,7 @@ pub(crate) async fn settle(
             let operator_pending = done || !pending.operator.is_empty() || (!converged && pending.ours.is_empty());
             break Settled { converged, pending: why, operator_pending, ..report(phase, begun, window) };
         }
-        let nap = if done { (window - still).min(limit.saturating_sub(begun.elapsed())) } else { TICK };
+        let nap = if done { window.saturating_sub(still).min(limit.saturating_sub(begun.elapsed())) } else { TICK };
         tokio::select! {
             _ = changes.changed() => {}
             () = tokio::time::sleep(nap.max(Duration::from_millis(1))) => {}
@@ -133,7 +133,7 @@ pub(crate) fn not_converged(stage: &Stage, live: &Live, goal: Goal, only: Option
         match goal {
             Goal::Gone => lacking.push(format!("{} {name} is still there", subject.kind)),
             Goal::Ready if object.object.is_terminating() => {
-                lacking.push(format!("{} {name} is terminating", subject.kind))
+                lacking.push(format!("{} {name} is terminating", subject.kind));
             }
             Goal::Ready => {
                 lacking.extend(

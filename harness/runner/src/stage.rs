@@ -389,7 +389,7 @@ impl Director for Stage {
                     }
                     None
                 };
-                match self.recorder.wait_for(Duration::from_hours(1), look).await {
+                match self.recorder.wait_for(Duration::from_secs(3600), look).await {
                     Some(by) => by,
                     None => "an hour elapsed".into(),
                 }

@@ -26,11 +26,11 @@ pub(super) fn judge(args: &Judge) -> Result<Exit, Error> {
         say(&block(&run, Detail::Verbose, look));
     }
     match before {
-        Some(before) if json!(before.findings).to_string() == json!(verdict.findings).to_string() => {
+        Some(before) if json!(before.findings) == json!(verdict.findings) => {
             eprintln!("the findings are those of verdict.json, byte for byte");
         }
         Some(_) => {
-            eprintln!("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it")
+            eprintln!("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it");
         }
         None => {}
     }

@@ -179,7 +179,7 @@ fn noise_of_others_changes_nothing() {
     // Uids are numbered in the order of making: only the last noise leaves them as they are.
     assert_eq!(
         orphan_amid(|run, n| if n > 2 {
-            writes(run, n)
+            writes(run, n);
         }),
         calm
     );

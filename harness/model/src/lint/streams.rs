@@ -23,7 +23,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             let at = path.key("do").key(name);
             match (by, until) {
                 (None, None) => {
-                    problems.push(scene.at_key(&at, "it is not said for how long").with_help("`by` or `until`"))
+                    problems.push(scene.at_key(&at, "it is not said for how long").with_help("`by` or `until`"));
                 }
                 (Some(_), Some(_)) => {
                     problems.push(scene.at_key(&at.key("until"), "`by` and `until` exclude each other"));

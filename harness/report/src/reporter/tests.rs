@@ -32,7 +32,9 @@ fn told(settings: Settings, events: Vec<Event>) -> (String, String, Value, Tally
     let (out, err) = (Page::default(), Page::default());
     let settings = Settings { harness: "0.1.0".into(), ..settings };
     let mut reporter = Reporter::to(settings, Box::new(out.clone()), Box::new(err.clone()));
-    events.into_iter().for_each(|event| reporter.hear(event));
+    for event in events {
+        reporter.hear(event);
+    }
     let dir = tempfile::tempdir().unwrap();
     let tally = reporter.finish(dir.path(), Duration::from_millis(23_400)).unwrap();
     let summary = std::fs::read_to_string(dir.path().join("summary.json")).unwrap();
@@ -65,7 +67,7 @@ fn all() -> Vec<Event> {
 #[test]
 fn each_outcome_has_its_line_and_reasons_stand_below() {
     let settings = Settings { suite: Some("postgres-cluster".into()), ..Settings::default() };
-    check(settings, all(), expect![[r#"
+    check(settings, all(), expect![[r"
         spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven · postgres-cluster
 
          ✗ postgres/crash-after-first-pvc                                 9.8 s   seed 42
@@ -90,13 +92,13 @@ fn each_outcome_has_its_line_and_reasons_stand_below() {
          – postgres/real-data                                         skipped: needs pods that run (requires.realPods)
 
         1 failed, 1 error, 2 passed, 1 inconclusive, 1 skipped · reports/summary.json
-    "#]]);
+    "]]);
 }
 
 #[test]
 fn verbose_tells_what_was_found_where_it_was_expected() {
     let settings = Settings { detail: Detail::Verbose, ..Settings::default() };
-    check(settings, vec![ready(), finished(testing::expected())], expect![[r#"
+    check(settings, vec![ready(), finished(testing::expected())], expect![[r"
         spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven
 
          ✓ postgres/no-owner [bug]                                        7.2 s   seed 42   (fails as expected: noOrphans ×2, heals)   settled after 1.9 s
@@ -105,12 +107,12 @@ fn verbose_tells_what_was_found_where_it_was_expected() {
              FAIL heals  ConfigMap a/one did not come back
 
         1 passed · reports/summary.json
-    "#]]);
+    "]]);
 }
 
 #[test]
 fn what_was_expected_and_did_not_come_is_a_failure() {
-    check(Settings::default(), vec![ready(), finished(testing::mismatch())], expect![[r#"
+    check(Settings::default(), vec![ready(), finished(testing::mismatch())], expect![[r"
         spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven
 
          ✗ postgres/no-owner [bug]                                        7.2 s   seed 42
@@ -119,7 +121,7 @@ fn what_was_expected_and_did_not_come_is_a_failure() {
                   replay     spiritlevel replay 'reports/postgres/no-owner [bug]/42'
 
         1 failed · reports/summary.json
-    "#]]);
+    "]]);
 }
 
 #[test]
@@ -170,11 +172,11 @@ fn annotations_are_only_for_github() {
     let surroundings = Surroundings { github: true, ..Surroundings::default() };
     let (text, ..) = told(Settings { surroundings, ..Settings::default() }, all());
     let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("::")).collect();
-    expect![[r#"
+    expect![[r"
         ::error file=scenarios/postgres/crash-after-first-pvc.yaml,title=postgres/crash-after-first-pvc::noOrphans: PersistentVolumeClaim shop/pg-1-data-0 (uid 3f0c…) outlived its owner
         ::warning file=scenarios/postgres/conflict-on-status.yaml,title=postgres/conflict-on-status::inconclusive: fault conflict never fired: nothing matched
         ::error file=scenarios/postgres/no-start.yaml,title=postgres/no-start::error: the operator ended before the first step with exit code 1; its last lines:
-    "#]].assert_eq(&(lines.join("\n") + "\n"));
+    "]].assert_eq(&(lines.join("\n") + "\n"));
     assert!(!told(Settings::default(), all()).0.contains("::"));
 }
 
@@ -186,16 +188,16 @@ fn progress_and_notices_go_beside_the_results() {
         Event::CleanupFailed { of: "postgres/drift".into(), why: "namespace a is still there".into() },
     ];
     let (text, aside, summary, tally) = told(Settings::default(), events);
-    expect![[r#"
+    expect![[r"
          … building etcd
         note: operators run in this machine's network
         note: clearing up after postgres/drift failed: namespace a is still there
-    "#]].assert_eq(&aside);
-    expect![[r#"
+    "]].assert_eq(&aside);
+    expect![[r"
         spiritlevel 0.1.0
 
         nothing was run · reports/summary.json
-    "#]].assert_eq(&text);
+    "]].assert_eq(&text);
     assert_eq!(summary["cleanupFailures"].as_array().unwrap().len(), 1);
     assert_eq!(tally.worst(), VerdictKind::Pass);
 }

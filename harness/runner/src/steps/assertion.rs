@@ -164,7 +164,7 @@ impl Play<'_> {
     }
 
     /// Holds a tree against an answer, with `$stdout` and the like bound.
-    pub(super) fn check(&self, check: &Value, answer: &Value, known: &Bindings) -> Result<(), Failure> {
+    pub(super) fn check(check: &Value, answer: &Value, known: &Bindings) -> Result<(), Failure> {
         let mismatches = tree(check)?.mismatches(answer, known);
         if mismatches.is_empty() { Ok(()) } else { Err(Failure::Failed(render(&mismatches))) }
     }

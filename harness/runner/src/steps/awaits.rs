@@ -89,7 +89,7 @@ impl Play<'_> {
             if tokio::time::Instant::now() >= deadline {
                 return Err(Failure::TimedOut(format!("something was still written after {} s", limit.as_secs())));
             }
-            tokio::time::sleep((quiet - still).min(limit)).await;
+            tokio::time::sleep(quiet.saturating_sub(still).min(limit)).await;
         }
     }
 

@@ -26,12 +26,9 @@ impl Play<'_> {
     pub(super) fn show(&self, gather: &Gather) -> Result<(), Failure> {
         let found: Vec<Value> = {
             let live = self.stage.recorder.live();
-            match &gather.target {
-                Some(target) => api::referred(&live.world, target, self.namespace()).into_iter().cloned().collect(),
-                None => {
-                    let subject = &self.stage.plan.suite.subject;
-                    live.world.of_kind(&subject.api_version, &subject.kind).map(|l| l.object.clone()).collect()
-                }
+            if let Some(target) = &gather.target { api::referred(&live.world, target, self.namespace()).into_iter().cloned().collect() } else {
+                let subject = &self.stage.plan.suite.subject;
+                live.world.of_kind(&subject.api_version, &subject.kind).map(|l| l.object.clone()).collect()
             }
         };
         for mut object in found.into_iter().filter(|o| o["kind"] != "Secret") {
@@ -43,16 +40,15 @@ impl Play<'_> {
         Ok(())
     }
 
-    pub(super) fn operator_logs(&self, tail: Tail) -> Result<(), Failure> {
+    pub(super) fn operator_logs(&self, tail: Tail) {
         for replica in self.stage.replicas() {
             for line in replica.tail(tail.tail.unwrap_or(LINES)) {
                 self.note(format!("{}: {line}", replica.actor()));
             }
         }
-        Ok(())
     }
 
-    pub(super) fn request_log(&self, tail: Tail) -> Result<(), Failure> {
+    pub(super) fn request_log(&self, tail: Tail) {
         let lines: Vec<String> = {
             let live = self.stage.recorder.live();
             let requests = live.records.iter().rev().filter_map(|r| match &r.event {
@@ -64,6 +60,5 @@ impl Play<'_> {
             requests.take(tail.tail.unwrap_or(LINES)).collect()
         };
         lines.into_iter().rev().for_each(|l| self.note(l));
-        Ok(())
     }
 }

@@ -82,7 +82,7 @@ impl Play<'_> {
             }
         };
         for expectation in &manifest.expect {
-            self.check(&expectation.check, &answer, &known)?;
+            Self::check(&expectation.check, &answer, &known)?;
         }
         Ok(())
     }

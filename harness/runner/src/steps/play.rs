@@ -181,8 +181,14 @@ impl<'a> Play<'a> {
                 Ok(())
             }
             StepAction::Describe(gather) | StepAction::Get(gather) => self.show(gather),
-            StepAction::OperatorLogs(tail) => self.operator_logs(*tail),
-            StepAction::RequestLog(tail) => self.request_log(*tail),
+            StepAction::OperatorLogs(tail) => {
+                self.operator_logs(*tail);
+                Ok(())
+            }
+            StepAction::RequestLog(tail) => {
+                self.request_log(*tail);
+                Ok(())
+            }
         }
     }
 

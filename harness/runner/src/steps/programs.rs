@@ -36,7 +36,7 @@ impl Play<'_> {
             .env("KUBECONFIG", self.around.lane.user_kubeconfig(&self.around.private, self.namespace())?)
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        let shown = format!("{:?}", program.as_std().get_program());
+        let shown = program.as_std().get_program().to_string_lossy().into_owned();
         let output = tokio::time::timeout(limit, program.output()).await;
         let output =
             output.map_err(|_| Failure::Broken(format!("{shown} was not done within {} s", limit.as_secs())))?;
@@ -51,7 +51,7 @@ impl Play<'_> {
                 for key in ["stdout", "stderr", "exitCode"] {
                     known.insert(key.into(), answer[key].clone());
                 }
-                self.check(check, &answer, &known)
+                Self::check(check, &answer, &known)
             }
             None if output.status.success() => Ok(()),
             None => Err(Failure::Broken(format!("{shown} ended with {}: {stderr}", output.status))),
