@@ -68,7 +68,11 @@ impl Error {
     /// Whose fault it is.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage { .. } | Self::Problems { .. } | Self::Find(_) | Self::Malformed { .. } | Self::Recorded { .. } => Exit::Usage,
+            Self::Usage { .. }
+            | Self::Problems { .. }
+            | Self::Find(_)
+            | Self::Malformed { .. }
+            | Self::Recorded { .. } => Exit::Usage,
             Self::Run(_) | Self::Cluster(_) | Self::Operator(_) | Self::Report(_) | Self::Runtime(_) => Exit::Error,
         }
     }

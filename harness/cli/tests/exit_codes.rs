@@ -139,7 +139,10 @@ fn a_recorded_run_is_judged_the_same_twice_and_as_it_was() {
         first.out,
         first.err
     );
-    let (first, second) = (spiritlevel(&dir, &["judge", ".", "--output", "json"]), spiritlevel(&dir, &["judge", ".", "--output", "json"]));
+    let (first, second) = (
+        spiritlevel(&dir, &["judge", ".", "--output", "json"]),
+        spiritlevel(&dir, &["judge", ".", "--output", "json"]),
+    );
     assert_eq!((first.code, &first.out), (1, &second.out));
     assert!(first.out.contains("\"invariant\": \"noOrphans\""), "{}", first.out);
 }

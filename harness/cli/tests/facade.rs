@@ -13,7 +13,8 @@ fn reports() -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_cleans_up_after_itself() {
-    let outcome = run(Suite::at(specimens().join("s01")).variant("fixed").report_dir(reports())).await.expect("runs are made");
+    let outcome =
+        run(Suite::at(specimens().join("s01")).variant("fixed").report_dir(reports())).await.expect("runs are made");
     outcome.assert_passed();
     assert_eq!(outcome.runs.len(), 1);
     assert_eq!(outcome.worst(), VerdictKind::Pass);

@@ -39,15 +39,17 @@ pub fn block(run: &Finished, detail: Detail, look: Look) -> String {
             reasons(&mut text, &verdict.reasons, look);
             replay(&mut text, run);
         }
-        VerdictKind::Inconclusive | VerdictKind::Error => {
-            let first = verdict.reasons.first().map_or("", String::as_str);
-            for more in first.lines().skip(1) {
-                let _ = writeln!(text, "{MARGIN}     {more}");
-            }
-            reasons(&mut text, verdict.reasons.get(1..).unwrap_or_default(), look);
+        VerdictKind::Inconclusive => {
+            doubts(&mut text, verdict, look);
             mismatches(&mut text, verdict, look);
             findings(&mut text, verdict, look);
             replay(&mut text, run);
+        }
+        // The surroundings are to blame: what was found in them, and how to find it again, is beside the point.
+        VerdictKind::Error => {
+            doubts(&mut text, verdict, look);
+            mismatches(&mut text, verdict, look);
+            findings_in_short(&mut text, &by_weight(verdict), look);
         }
     }
     text
@@ -112,14 +114,23 @@ fn keyed(text: &mut String, key: &str, value: &str, look: Look) {
     let first = lines.next().unwrap_or_default();
     let _ = writeln!(text, "{MARGIN}     {} {first}", look.faint(&format!("{key:<KEY$}")));
     for more in lines {
-        let _ = writeln!(text, "{MARGIN}     {:<KEY$} {more}", "");
+        further(text, more);
     }
 }
 
 fn further(text: &mut String, lines: &str) {
     for more in lines.lines() {
-        let _ = writeln!(text, "{MARGIN}     {:<KEY$} {more}", "");
+        let _ = writeln!(text, "{}", format!("{MARGIN}     {:<KEY$} {more}", "").trim_end());
     }
+}
+
+/// All reasons but the line that stands beside the title.
+fn doubts(text: &mut String, verdict: &Verdict, look: Look) {
+    let first = verdict.reasons.first().map_or("", String::as_str);
+    for more in first.lines().skip(1) {
+        let _ = writeln!(text, "{}", format!("{MARGIN}     {more}").trim_end());
+    }
+    reasons(text, verdict.reasons.get(1..).unwrap_or_default(), look);
 }
 
 fn reasons(text: &mut String, reasons: &[String], look: Look) {

@@ -109,7 +109,6 @@ mod tests {
                         <error message="error: the operator ended before the first step with exit code 1; its last lines:" type="error"> ! postgres/no-start                                              0.3 s   seed 42   error: the operator ended before the first step with exit code 1; its last lines:
                       panic: no such file
                       exit
-                      replay     spiritlevel replay reports/postgres/no-start/42
             </error>
                     </testcase>
                     <testcase name="real-data" classname="postgres">

@@ -1,8 +1,8 @@
 //! The reporter: hears events, writes lines and files.
 
 use crate::{
-    Detail, Error, Event, Finished, Look, Output, Skipped, Summary, Surroundings, annotation::annotation, block::block, json,
-    junit, line, progress::Progress, summary::Heard, tally::Tally,
+    Detail, Error, Event, Finished, Look, Output, Skipped, Summary, Surroundings, annotation::annotation, block::block,
+    json, junit, line, progress::Progress, summary::Heard, tally::Tally,
 };
 use std::{
     io::{self, Write},
@@ -54,7 +54,17 @@ impl Reporter {
     /// One that writes elsewhere, without lines that are drawn anew.
     pub fn to(settings: Settings, out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
         let look = if settings.surroundings.colour { Look::Coloured } else { Look::Plain };
-        Self { settings, look, out, err, progress: None, headed: false, gap: false, heard: Heard::default(), broken: None }
+        Self {
+            settings,
+            look,
+            out,
+            err,
+            progress: None,
+            headed: false,
+            gap: false,
+            heard: Heard::default(),
+            broken: None,
+        }
     }
 
     /// Something happened.
@@ -195,7 +205,10 @@ impl Reporter {
         let mut text = self.look.strong(&format!("spiritlevel {}", self.settings.harness));
         if let Some(ready) = &self.heard.control_plane {
             let took = line::seconds(ready.took);
-            text += &format!(" · {} control plane {}, ready in {took}, garbage collection proven", ready.provider, ready.version);
+            text += &format!(
+                " · {} control plane {}, ready in {took}, garbage collection proven",
+                ready.provider, ready.version
+            );
         }
         if let Some(suite) = &self.settings.suite {
             text += &format!(" · {suite}");

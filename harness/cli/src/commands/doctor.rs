@@ -31,15 +31,10 @@ struct Look {
 /// Looks whether this machine has what is needed.
 pub(super) async fn doctor() -> Result<Exit, Error> {
     let mut exit = Exit::Pass;
-    for look in [
-        user(),
-        binaries().await,
-        isolation().await,
-        ports(),
-        disk(),
-        program("go", "version").await,
-        program("curl", "--version").await,
-    ] {
+    let (go, curl) = (program("go", "version").await, program("curl", "--version").await);
+    let obtainable = [&go, &curl].iter().any(|look| matches!(look.sign, Sign::Good));
+    let control_plane = if obtainable { binaries().await } else { binaries().await.without_tools() };
+    for look in [user(), control_plane, isolation().await, ports(), disk(), go, curl] {
         let sign = match look.sign {
             Sign::Good => "✓",
             Sign::Less => "–",
@@ -54,6 +49,21 @@ pub(super) async fn doctor() -> Result<Exit, Error> {
         }
     }
     Ok(exit)
+}
+
+// === impl Look ===
+
+impl Look {
+    /// Programs that are not there yet, and nothing to get them with.
+    fn without_tools(self) -> Self {
+        if !matches!(self.sign, Sign::Less) {
+            return self;
+        }
+        let remedy = "install `curl` or Go 1.26, or set SPIRITLEVEL_ASSETS to a folder that holds etcd, kube-apiserver and \
+                      kube-controller-manager";
+        let found = format!("{}, and there is neither curl nor go to get it with", self.found.trim_end_matches(" yet"));
+        Self { sign: Sign::Bad, found, remedy: Some(remedy.into()), ..self }
+    }
 }
 
 fn good(what: &'static str, found: impl Into<String>) -> Look {

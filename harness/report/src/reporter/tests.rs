@@ -67,38 +67,44 @@ fn all() -> Vec<Event> {
 #[test]
 fn each_outcome_has_its_line_and_reasons_stand_below() {
     let settings = Settings { suite: Some("postgres-cluster".into()), ..Settings::default() };
-    check(settings, all(), expect![[r"
-        spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven · postgres-cluster
+    check(
+        settings,
+        all(),
+        expect![[r#"
+            spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven · postgres-cluster
 
-         ✗ postgres/crash-after-first-pvc                                 9.8 s   seed 42
-             FAIL noOrphans  PersistentVolumeClaim shop/pg-1-data-0 (uid 3f0c…) outlived its owner
-                  created    by operator/0 at +2.31 s, request 41, without ownerReferences
-                  owner      PostgresCluster shop/pg-1 (uid 9a11…) deleted at +8.02 s
-                  cause      it has no ownerReferences, and nobody deleted it
-                  fault      crash-after-first-pvc fired once, at +2.33 s on request 41, after the write was committed (always legal)
-                  replay     spiritlevel replay reports/postgres/crash-after-first-pvc/42
+             ✗ postgres/crash-after-first-pvc                                 9.8 s   seed 42
+                 FAIL noOrphans  PersistentVolumeClaim shop/pg-1-data-0 (uid 3f0c…) outlived its owner
+                      created    by operator/0 at +2.31 s, request 41, without ownerReferences
+                      owner      PostgresCluster shop/pg-1 (uid 9a11…) deleted at +8.02 s
+                      cause      it has no ownerReferences, and nobody deleted it
+                      fault      crash-after-first-pvc fired once, at +2.33 s on request 41, after the write was committed (always legal)
+                      replay     spiritlevel replay reports/postgres/crash-after-first-pvc/42
 
-         ✓ postgres/dropped-watch-events                                  7.2 s   seed 42   3 faults fired, settled after 1.9 s
-         ? postgres/conflict-on-status                                    6.1 s   seed 42   inconclusive: fault conflict never fired: nothing matched
-                  also       the settling did not end within 90 s
-                  replay     spiritlevel replay reports/postgres/conflict-on-status/42
+             ✓ postgres/dropped-watch-events                                  7.2 s   seed 42   3 faults fired, settled after 1.9 s
+             ? postgres/conflict-on-status                                    6.1 s   seed 42   inconclusive: fault conflict never fired: nothing matched
+                      also       the settling did not end within 90 s
+                      replay     spiritlevel replay reports/postgres/conflict-on-status/42
 
-         ! postgres/no-start                                              0.3 s   seed 42   error: the operator ended before the first step with exit code 1; its last lines:
-                  panic: no such file
-                  exit
-                  replay     spiritlevel replay reports/postgres/no-start/42
+             ! postgres/no-start                                              0.3 s   seed 42   error: the operator ended before the first step with exit code 1; its last lines:
+                      panic: no such file
+                      exit
 
-         ✓ postgres/no-owner [bug]                                        7.2 s   seed 42   (fails as expected: noOrphans ×2, heals)   settled after 1.9 s
-         – postgres/real-data                                         skipped: needs pods that run (requires.realPods)
+             ✓ postgres/no-owner [bug]                                        7.2 s   seed 42   (fails as expected: noOrphans ×2, heals)   settled after 1.9 s
+             – postgres/real-data                                         skipped: needs pods that run (requires.realPods)
 
-        1 failed, 1 error, 2 passed, 1 inconclusive, 1 skipped · reports/summary.json
-    "]]);
+            1 failed, 1 error, 2 passed, 1 inconclusive, 1 skipped · reports/summary.json
+        "#]],
+    );
 }
 
 #[test]
 fn verbose_tells_what_was_found_where_it_was_expected() {
     let settings = Settings { detail: Detail::Verbose, ..Settings::default() };
-    check(settings, vec![ready(), finished(testing::expected())], expect![[r"
+    check(
+        settings,
+        vec![ready(), finished(testing::expected())],
+        expect![[r"
         spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven
 
          ✓ postgres/no-owner [bug]                                        7.2 s   seed 42   (fails as expected: noOrphans ×2, heals)   settled after 1.9 s
@@ -107,12 +113,16 @@ fn verbose_tells_what_was_found_where_it_was_expected() {
              FAIL heals  ConfigMap a/one did not come back
 
         1 passed · reports/summary.json
-    "]]);
+    "]],
+    );
 }
 
 #[test]
 fn what_was_expected_and_did_not_come_is_a_failure() {
-    check(Settings::default(), vec![ready(), finished(testing::mismatch())], expect![[r"
+    check(
+        Settings::default(),
+        vec![ready(), finished(testing::mismatch())],
+        expect![[r"
         spiritlevel 0.1.0 · local control plane v1.36.3, ready in 4.6 s, garbage collection proven
 
          ✗ postgres/no-owner [bug]                                        7.2 s   seed 42
@@ -121,12 +131,14 @@ fn what_was_expected_and_did_not_come_is_a_failure() {
                   replay     spiritlevel replay 'reports/postgres/no-owner [bug]/42'
 
         1 failed · reports/summary.json
-    "]]);
+    "]],
+    );
 }
 
 #[test]
 fn many_findings_stay_on_one_screen() {
-    let many: Vec<Value> = (0..20).map(|i| testing::finding("noOrphans", &format!("ConfigMap a/c-{i} outlived its owner"))).collect();
+    let many: Vec<Value> =
+        (0..20).map(|i| testing::finding("noOrphans", &format!("ConfigMap a/c-{i} outlived its owner"))).collect();
     let run = testing::run("many", json!({"verdict": "fail", "findings": many}));
     let (text, ..) = told(Settings::default(), vec![finished(run)]);
     assert!(text.lines().count() < 24, "{text}");
@@ -192,12 +204,14 @@ fn progress_and_notices_go_beside_the_results() {
          … building etcd
         note: operators run in this machine's network
         note: clearing up after postgres/drift failed: namespace a is still there
-    "]].assert_eq(&aside);
+    "]]
+    .assert_eq(&aside);
     expect![[r"
         spiritlevel 0.1.0
 
         nothing was run · reports/summary.json
-    "]].assert_eq(&text);
+    "]]
+    .assert_eq(&text);
     assert_eq!(summary["cleanupFailures"].as_array().unwrap().len(), 1);
     assert_eq!(tally.worst(), VerdictKind::Pass);
 }
