@@ -1,15 +1,17 @@
 //! Who made which object version: exchanges of the proxy joined with versions of the witness.
 //!
 //! One exchange maps to none, one or many versions. Most answers name their version by uid and resourceVersion; what does
-//! not (a DELETE, a binding, an eviction, a removed last finalizer, an answer that never came) is joined by uid or name
-//! within the exchange's interval. Two claims on one version are ambiguous, and nobody is blamed.
+//! not (a DELETE, a binding, an eviction, a removed last finalizer, an answer that never came) is joined by uid or name.
+//! Revisions put everything that is stored in one order, so each write has a window: what it made is newer than all that
+//! was known when it was sent, and older than whatever was sent after its answer. Two claims on one version are
+//! ambiguous, and nobody is blamed.
 
 use crate::{
     Actor, Meta, RequestId, RequestInfo, Revision, Uid, Verb,
-    history::{Answer, AnswerObject, Event, Record, Request, Version, VersionType},
+    history::{Answer, Event, Record, Request, Version, VersionType},
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who made a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub struct Write {
     pub info: RequestInfo,
     /// The resourceVersion in the request.
     pub request_revision: Option<Revision>,
+    /// The uid in the request.
+    pub request_uid: Option<Uid>,
+    /// The newest revision that was known when it was sent: what it made is newer.
+    pub newer_than: Revision,
     /// Arrival.
     pub sent_seq: u64,
     /// Arrival, in milliseconds.
@@ -59,24 +65,31 @@ pub struct Seen {
 pub struct Ledger {
     writes: BTreeMap<RequestId, Write>,
     versions: Vec<Seen>,
-    exact: BTreeMap<(Uid, Revision), Vec<RequestId>>,
     latest: BTreeMap<Uid, usize>,
+    /// The newest revision known so far, from whatever source.
+    newest: Revision,
+    /// Successful writes by the version that their answer names.
+    named: BTreeMap<(Uid, Revision), Vec<RequestId>>,
+    /// Successful writes whose answer does not name all that they made.
+    vague: BTreeSet<RequestId>,
+    /// Writes of which nobody knows whether they were done: no answer yet, or none ever.
+    open: BTreeSet<RequestId>,
+    /// For each revision with a proven maker: when the last of all proven makers up to it was sent.
+    sent_before: BTreeMap<Revision, u64>,
 }
 
 impl Ledger {
     /// Goes on by one record.
     pub fn record(&mut self, record: &Record) {
         match &record.event {
-            Event::Request(request) if !request.info.stores_nothing() => self.request(record, request),
+            Event::Request(request) if !stores_nothing(request) => self.request(record, request),
             Event::Answer(answer) => self.answer(record.seq, answer),
-            Event::Version(version) => {
-                let uid = version.object.uid();
-                let before = uid.as_ref().and_then(|u| self.latest.get(u)).copied();
-                if let Some(uid) = uid {
-                    self.latest.insert(uid, self.versions.len());
-                }
-                self.versions.push(Seen { seq: record.seq, at_ms: record.at_ms, version: version.clone(), before });
+            // Without an answer before it, a fault or the client's end kept it from the API server.
+            Event::Reply(reply) if self.writes.get(&reply.id).is_some_and(|w| w.answer.is_none()) => {
+                self.open.remove(&reply.id);
             }
+            Event::Frame(frame) => self.learn(frame.revision),
+            Event::Version(version) => self.version(record, version),
             _ => {}
         }
     }
@@ -102,14 +115,17 @@ impl Ledger {
         if seen.version.kind == VersionType::Found {
             return Claim::Nobody;
         }
-        let mut claims = self.exact_claims(seen);
-        if claims.is_empty() {
-            claims = self.loose_claims(seen);
-        }
+        let named = self.named_claims(seen);
+        let claims = match named.iter().find(|w| w.is_proven()) {
+            Some(proven) => vec![*proven],
+            None if named.is_empty() => self.joined_claims(seen),
+            // An answer may name what an equal write made whose own answer is not known.
+            None => named.into_iter().chain(self.open_claims(seen)).collect(),
+        };
         match claims.as_slice() {
             [] => Claim::Nobody,
-            [one] => Claim::By(*one),
-            _ => Claim::Ambiguous(claims),
+            [one] => Claim::By(one.id),
+            several => Claim::Ambiguous(several.iter().map(|w| w.id).collect()),
         }
     }
 
@@ -127,121 +143,213 @@ impl Ledger {
         }
     }
 
+    fn learn(&mut self, revision: Option<Revision>) {
+        self.newest = self.newest.max(revision.unwrap_or_default());
+    }
+
     fn request(&mut self, record: &Record, request: &Request) {
+        let revision = request.resource_version.as_ref().and_then(|r| r.parse().ok()).map(Revision);
+        // 0 asks for nothing: an unconditional update.
+        let revision = revision.filter(|r| r.0 > 0);
         let write = Write {
             id: request.id,
             actor: request.actor.clone(),
             info: request.info.clone(),
-            request_revision: request.resource_version.as_ref().and_then(|r| r.parse().ok()).map(Revision),
+            request_revision: revision,
+            request_uid: request.uid.clone(),
+            newer_than: self.newest.max(revision.unwrap_or_default()),
             sent_seq: record.seq,
             sent_ms: record.at_ms,
             answer: None,
         };
         self.writes.insert(request.id, write);
+        self.open.insert(request.id);
     }
 
     fn answer(&mut self, seq: u64, answer: &Answer) {
+        let object = answer.object.as_ref();
+        self.learn(object.and_then(|o| o.revision));
         let Some(write) = self.writes.get_mut(&answer.id) else { return };
-        if let (Some(200..=299), Some(AnswerObject { uid: Some(uid), revision: Some(revision), .. })) =
-            (answer.status, &answer.object)
-        {
-            self.exact.entry((uid.clone(), *revision)).or_default().push(answer.id);
-        }
         write.answer = Some((seq, answer.clone()));
+        if answer.status.is_some() {
+            self.open.remove(&answer.id);
+        }
+        if !write.succeeded() {
+            return;
+        }
+        let (proven, sent) = (write.is_proven(), write.sent_seq);
+        // A deletion without grace is answered with the second of the two versions that it makes.
+        let made_more = write.took_last_finalizer() || write.info.verb == Verb::Delete;
+        let version = object.and_then(|o| Some((o.uid.clone()?, o.revision?)));
+        if version.is_none() || made_more {
+            self.vague.insert(answer.id);
+        }
+        if let Some((uid, revision)) = version {
+            self.named.entry((uid, revision)).or_default().push(answer.id);
+            if proven {
+                self.prove(revision, sent);
+            }
+        }
     }
 
-    /// Claims by uid and resourceVersion. A no-op write is answered with somebody else's version: it carries that
-    /// resourceVersion itself, or it was sent after another answer had shown the version already.
-    fn exact_claims(&self, seen: &Seen) -> Vec<RequestId> {
-        let Some(uid) = seen.version.object.uid() else { return Vec::new() };
-        let Some(ids) = self.exact.get(&(uid, seen.version.revision)) else { return Vec::new() };
-        let writes: Vec<&Write> = ids.iter().filter_map(|id| self.writes.get(id)).collect();
-        let first_answer = writes.iter().filter_map(|w| w.answer.as_ref()).map(|(seq, _)| *seq).min().unwrap_or(0);
-        let made_it = |w: &&&Write| {
-            let no_op = w.request_revision == Some(seen.version.revision) || w.sent_seq > first_answer;
-            // Taking away the last finalizer is answered with the old version; what it made is the deletion.
-            let deletion = w.took_last_finalizer() && seen.version.kind != VersionType::Deleted;
-            let still_held = deletion && !seen.version.object.finalizers().is_empty();
-            !no_op && !still_held
-        };
-        writes.iter().filter(made_it).map(|w| w.id).collect()
+    /// Keeps `sent_before` rising: answers come nearly in the order of revisions.
+    fn prove(&mut self, revision: Revision, sent: u64) {
+        let earlier = self.sent_before(revision);
+        self.sent_before.insert(revision, sent.max(earlier));
+        for later in self.sent_before.range_mut(revision..).map(|(_, at)| at).take_while(|at| **at <= sent) {
+            *later = sent;
+        }
     }
 
-    /// Claims by uid or name within the exchange's interval, for answers that name no version.
-    fn loose_claims(&self, seen: &Seen) -> Vec<RequestId> {
-        let could = |w: &&Write| self.could_have(w, seen);
-        let mut certain: Vec<&Write> = self.writes.values().filter(could).collect();
-        if certain.iter().any(|w| w.answer.is_some()) {
-            // An answered exchange beats one whose outcome is not known.
-            certain.retain(|w| w.answer.as_ref().is_some_and(|(_, a)| a.status.is_some()));
+    /// When the last write was sent that certainly came before `revision`, or made it.
+    fn sent_before(&self, revision: Revision) -> u64 {
+        self.sent_before.range(..=revision).next_back().map_or(0, |(_, at)| *at)
+    }
+
+    fn version(&mut self, record: &Record, version: &Version) {
+        self.learn(Some(version.revision));
+        let uid = version.object.uid();
+        let before = uid.and_then(|uid| self.latest.insert(uid, self.versions.len()));
+        self.versions.push(Seen { seq: record.seq, at_ms: record.at_ms, version: version.clone(), before });
+    }
+
+    /// Whether the version falls between the sending and the answer of a write.
+    fn in_window(&self, w: &Write, version: &Version) -> bool {
+        let answered = w.answer.as_ref().filter(|(_, a)| a.status.is_some()).map(|(seq, _)| *seq);
+        version.revision > w.newer_than && answered.is_none_or(|at| at >= self.sent_before(version.revision))
+    }
+
+    /// Claims by uid and resourceVersion. A write that changed nothing is answered with somebody else's version; mostly
+    /// that one was known before.
+    fn named_claims(&self, seen: &Seen) -> Vec<&Write> {
+        let version = &seen.version;
+        let Some(uid) = version.object.uid() else { return Vec::new() };
+        let ids = self.named.get(&(uid, version.revision)).into_iter().flatten();
+        // Taking away the last finalizer is answered with the version that still has it; what it made is the deletion.
+        let ended_it = |w: &Write| w.took_last_finalizer() && !version.object.finalizers().is_empty();
+        let writes = ids.filter_map(|id| self.writes.get(id));
+        writes.filter(|w| self.in_window(w, version) && !ended_it(w)).collect()
+    }
+
+    /// Claims by uid or name, for answers that do not name what they made. Any answer beats none.
+    fn joined_claims(&self, seen: &Seen) -> Vec<&Write> {
+        let vague = self.vague.iter().filter_map(|id| self.writes.get(id));
+        let answered: Vec<&Write> = vague.filter(|w| self.in_window(w, &seen.version) && self.could_have(w, seen)).collect();
+        let by_name = |w: &&Write| w.info.verb != Verb::DeleteCollection;
+        match answered.iter().copied().filter(by_name).collect::<Vec<_>>() {
+            named if !named.is_empty() => named,
+            _ if !answered.is_empty() => answered,
+            _ => self.open_claims(seen),
         }
-        let by_name = |w: &&&Write| w.info.verb != Verb::DeleteCollection;
-        if certain.iter().any(|w| by_name(&w)) {
-            certain.retain(|w| by_name(&w));
-        }
-        // Each of several deletions by uid can have made at most one version; the first in time did.
-        if seen.version.kind == VersionType::Deleted && certain.iter().all(|w| w.info.verb == Verb::Delete) {
-            let happened_before = |a: &Write, b: &Write| a.answer.as_ref().is_some_and(|(seq, _)| *seq < b.sent_seq);
-            let all = certain.clone();
-            certain.retain(|w| !all.iter().any(|other| other.id != w.id && happened_before(other, w)));
-        }
-        certain.iter().map(|w| w.id).collect()
+    }
+
+    /// Writes of unknown outcome that could have made it.
+    fn open_claims(&self, seen: &Seen) -> Vec<&Write> {
+        let open = self.open.iter().filter_map(|id| self.writes.get(id));
+        open.filter(|w| self.in_window(w, &seen.version) && self.is_plausible(w, seen)).collect()
+    }
+
+    fn before(&self, seen: &Seen) -> Option<&Version> {
+        seen.before.map(|i| &self.versions[i].version)
     }
 
     fn could_have(&self, w: &Write, seen: &Seen) -> bool {
         let version = &seen.version;
-        if w.sent_seq > seen.seq || w.info.resource.as_ref() != Some(&version.resource) {
-            return false;
-        }
-        if version.object.namespace() != w.info.namespace.as_deref() && version.object.namespace().is_some() {
-            return false;
-        }
-        let same_name = w.info.name.as_deref() == version.object.name();
-        let before = seen.before.map(|i| &self.versions[i].version.object);
-        let began_to_terminate = version.object.is_terminating() && !before.is_some_and(Meta::is_terminating);
+        let object = &version.object;
+        let before = self.before(seen).map(|v| &v.object);
+        let named = w.answer.as_ref().and_then(|(_, a)| a.object.as_ref());
+        let same_uid = named.is_some_and(|o| o.uid.is_some() && o.uid == object.uid());
+        let until_answer = named.and_then(|o| o.revision).is_none_or(|last| version.revision <= last);
+        let began_to_terminate = object.is_terminating() && !before.is_some_and(Meta::is_terminating);
         let ends = version.kind == VersionType::Deleted;
-        match &w.answer {
-            // The answer has not come or never will: anything it asked for may have happened.
-            None => same_name && is_plausible(w, seen),
-            Some((_, a)) if a.status.is_none() => same_name && is_plausible(w, seen),
-            Some((_, a)) if !a.status.is_some_and(|s| (200..300).contains(&s)) => false,
-            Some((_, a)) => {
-                let object = a.object.as_ref();
-                let same_uid = object.is_some_and(|o| o.uid.is_some() && o.uid == version.object.uid());
-                match (w.info.verb, w.info.subresource.as_deref()) {
-                    // An object in the answer names its version exactly: a graceful deletion only marks it.
-                    (Verb::Delete, None) => ends && same_uid && object.is_some_and(|o| o.revision.is_none()),
-                    (Verb::Patch | Verb::Update, _) => ends && same_uid && w.took_last_finalizer(),
-                    (Verb::DeleteCollection, None) => ends || began_to_terminate,
-                    (Verb::Create, Some("binding")) => same_name && newly(before, &version.object, |o| o["spec"]["nodeName"].is_string()),
-                    (Verb::Create, Some("eviction")) => same_name && (ends || began_to_terminate || is_disruption(before, &version.object)),
-                    _ => false,
+        is_about(w, version)
+            && match (w.info.verb, w.info.subresource.as_deref()) {
+                (Verb::Delete, None) => same_uid && until_answer && (ends || newly(before, object, has_no_grace)),
+                // Namespaces have a finalizer in their spec, with a subresource of its own.
+                (Verb::Patch | Verb::Update, sub) => {
+                    ends && same_uid && (sub == Some("finalize") || !object.finalizers().is_empty())
                 }
+                (Verb::DeleteCollection, None) => began_to_terminate || self.ended_at_once(w, seen),
+                (Verb::Create, Some("binding")) => is_named(w, version) && newly(before, object, |o| o["spec"]["nodeName"].is_string()),
+                (Verb::Create, Some("eviction")) => {
+                    let marks = began_to_terminate || is_disruption(before, object);
+                    is_named(w, version) && (marks || self.ended_at_once(w, seen))
+                }
+                _ => false,
             }
-        }
+    }
+
+    /// Whether it is the end of an object that had nothing to wait for, or only what `w` itself wrote down before.
+    fn ended_at_once(&self, w: &Write, seen: &Seen) -> bool {
+        let free = seen.version.kind == VersionType::Deleted && seen.version.object.finalizers().is_empty();
+        let by_itself = |i: usize| has_no_grace(&self.versions[i].version.object) && self.claim(i) == Claim::By(w.id);
+        let waits = seen.before.filter(|i| self.versions[*i].version.object.is_terminating());
+        free && waits.is_none_or(by_itself)
+    }
+
+    /// Whether a write of unknown outcome fits object and kind of change.
+    fn is_plausible(&self, w: &Write, seen: &Seen) -> bool {
+        let version = &seen.version;
+        let based_on = self.before(seen).map(|v| v.revision);
+        let fits = w.request_revision.is_none() || based_on.is_none() || based_on == w.request_revision;
+        let same_uid = w.request_uid.is_none() || w.request_uid == version.object.uid();
+        let kind = match (w.info.verb, version.kind) {
+            (Verb::Create, VersionType::Added) => w.info.subresource.is_none(),
+            (Verb::Create, _) => matches!(w.info.subresource.as_deref(), Some("binding" | "eviction")),
+            // An apply or an update may create; the removal of a finalizer deletes.
+            (Verb::Update | Verb::Patch, _) => true,
+            (Verb::Delete | Verb::DeleteCollection, VersionType::Deleted) => true,
+            (Verb::Delete | Verb::DeleteCollection, VersionType::Modified) => version.object.is_terminating(),
+            _ => false,
+        };
+        kind && fits && same_uid && is_about(w, version) && (is_named(w, version) || w.info.verb == Verb::DeleteCollection)
     }
 }
 
-/// Whether an exchange of unknown outcome fits the kind of change.
-fn is_plausible(w: &Write, seen: &Seen) -> bool {
-    // What somebody else's answer has claimed exactly never comes here.
-    match (w.info.verb, seen.version.kind) {
-        (Verb::Create, VersionType::Added) => w.info.subresource.is_none(),
-        (Verb::Update | Verb::Patch, VersionType::Modified) => true,
-        // An apply or the removal of a finalizer.
-        (Verb::Patch, VersionType::Added) | (Verb::Update | Verb::Patch, VersionType::Deleted) => true,
-        (Verb::Delete, VersionType::Deleted) => true,
-        (Verb::Delete, VersionType::Modified) => seen.version.object.is_terminating(),
-        _ => false,
-    }
-}
+// === impl Write ===
 
 impl Write {
-    /// Whether the answer shows an object that is terminating and has no finalizer left: the write ended it.
+    fn succeeded(&self) -> bool {
+        self.answer.as_ref().and_then(|(_, a)| a.status).is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether it certainly made the version that its answer names: it created the object, or it said which version it
+    /// changes and was answered with another.
+    fn is_proven(&self) -> bool {
+        let Some((_, answer)) = self.answer.as_ref().filter(|_| self.succeeded()) else { return false };
+        let named = answer.object.as_ref().and_then(|o| o.revision);
+        named.is_some_and(|r| r > self.newer_than) && (answer.status == Some(201) || self.request_revision.is_some())
+    }
+
+    /// Whether the answer shows an object that is terminating and has no finalizer left: the write may have ended it.
     fn took_last_finalizer(&self) -> bool {
         let object = self.answer.as_ref().and_then(|(_, a)| a.object.as_ref());
         matches!(self.info.verb, Verb::Patch | Verb::Update) && object.is_some_and(|o| o.terminating && !o.finalizers)
     }
+}
+
+// === what a request asks for ===
+
+/// A dry run may stand in the body of a DELETE as well.
+fn stores_nothing(request: &Request) -> bool {
+    let in_body = request.body.as_ref().and_then(|b| b["dryRun"].as_array()).is_some_and(|d| !d.is_empty());
+    request.info.stores_nothing() || (in_body && matches!(request.info.verb, Verb::Delete | Verb::DeleteCollection))
+}
+
+fn is_about(w: &Write, version: &Version) -> bool {
+    let namespace = version.object.namespace();
+    w.info.resource.as_ref() == Some(&version.resource) && (namespace.is_none() || namespace == w.info.namespace.as_deref())
+}
+
+fn is_named(w: &Write, version: &Version) -> bool {
+    w.info.name.is_some() && w.info.name.as_deref() == version.object.name()
+}
+
+// === what a version shows ===
+
+/// A pod's deletion without grace is first written down, then done.
+fn has_no_grace(object: &Value) -> bool {
+    object.is_terminating() && object["metadata"]["deletionGracePeriodSeconds"] == 0
 }
 
 fn newly(before: Option<&Value>, now: &Value, is: impl Fn(&Value) -> bool) -> bool {

@@ -25,7 +25,7 @@ pub struct StreamId(pub u64);
 pub struct Uid(pub String);
 
 /// A resourceVersion, read as the etcd revision that it is; ordered across kinds within one etcd epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// A run as the hub sees it.
-pub(crate) trait Guest: Director {
+pub trait Guest: Director {
     /// The run's own name on this control plane: its namespace.
     fn key(&self) -> &str;
 
@@ -24,7 +24,7 @@ pub(crate) trait Guest: Director {
 
 /// Routes to runs.
 #[derive(Default)]
-pub(crate) struct Hub {
+pub struct Hub {
     inner: Mutex<Inner>,
 }
 
@@ -57,7 +57,7 @@ impl Hub {
     }
 
     /// A run begins: it hears the kinds and what is there.
-    pub(crate) fn join(&self, guest: Arc<dyn Guest>) {
+    pub fn join(&self, guest: Arc<dyn Guest>) {
         let mut inner = self.inner();
         guest.record(Event::Kinds(inner.kinds.clone()));
         for version in inner.cluster.values() {
@@ -70,7 +70,7 @@ impl Hub {
     }
 
     /// A run is over.
-    pub(crate) fn leave(&self, guest: &Arc<dyn Guest>) {
+    pub fn leave(&self, guest: &Arc<dyn Guest>) {
         let mut inner = self.inner();
         inner.guests.retain(|g| !Arc::ptr_eq(g, guest));
         inner.exchanges.retain(|_, gs| !gs.iter().any(|g| Arc::ptr_eq(g, guest)));

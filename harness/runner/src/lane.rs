@@ -108,13 +108,18 @@ impl Lane {
         Ok(Self { cluster, proxy, hub, witness, kubelet, clients, user, listeners, kinds, times })
     }
 
+    /// The control plane itself, beside the proxy.
+    pub fn cluster(&self) -> &LocalCluster {
+        &self.cluster
+    }
+
     /// The proxy, for the operator's own listeners.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }
 
     /// Where versions and shared exchanges come from.
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
+    pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
 

@@ -21,7 +21,7 @@ use tokio::{sync::watch, time::Instant};
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Appends records and wakes whoever waits for something to happen.
-pub(crate) struct Recorder {
+pub struct Recorder {
     inner: Mutex<Live>,
     changed: watch::Sender<u64>,
     started: Instant,
@@ -29,13 +29,13 @@ pub(crate) struct Recorder {
 }
 
 /// What is known of the run at this moment.
-pub(crate) struct Live {
+pub struct Live {
     /// All records; times count from the recorder's start until [`Recorder::first_step`].
-    pub(crate) records: Vec<Record>,
+    pub records: Vec<Record>,
     /// Exchanges joined with versions.
-    pub(crate) ledger: Ledger,
+    pub ledger: Ledger,
     /// The objects, secrets in plain text: for live assertions only.
-    pub(crate) world: World,
+    pub world: World,
     /// When each actor last got a watch event, in milliseconds.
     pub(crate) last_frame_ms: BTreeMap<Actor, f64>,
     /// The revision of the latest version of each object, to wait for the witness.
@@ -57,8 +57,8 @@ pub(crate) struct Live {
 }
 
 impl Recorder {
-    /// A history written to `path`.
-    pub(crate) fn create(path: &Path, kinds: Vec<KindInfo>, redactor: Redactor) -> Result<Self, Error> {
+    /// A history written to `path`, with secrets redacted under a key of its own.
+    pub fn create(path: &Path, kinds: Vec<KindInfo>) -> Result<Self, Error> {
         let file = File::create(path).map_err(|source| Error::file("create", path, source))?;
         Ok(Self {
             inner: Mutex::new(Live {
@@ -81,7 +81,7 @@ impl Recorder {
             }),
             changed: watch::Sender::new(0),
             started: Instant::now(),
-            redactor,
+            redactor: Redactor::new(),
         })
     }
 
@@ -102,7 +102,7 @@ impl Recorder {
     }
 
     /// Appends. Returns the record's place.
-    pub(crate) fn record(&self, event: Event) -> u64 {
+    pub fn record(&self, event: Event) -> u64 {
         let mut live = self.live();
         // Taken under the lock, so that times never run backwards.
         let at_ms = (self.now_ms() * 1000.0).round() / 1000.0;
@@ -132,12 +132,12 @@ impl Recorder {
     }
 
     /// What is known now. Hold it briefly and never across an await.
-    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+    pub fn live(&self) -> MutexGuard<'_, Live> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns as soon as `look` finds something, looking again after every record; `None` when `limit` is over first.
-    pub(crate) async fn wait_for<T>(&self, limit: Duration, mut look: impl FnMut(&Live) -> Option<T>) -> Option<T> {
+    pub async fn wait_for<T>(&self, limit: Duration, mut look: impl FnMut(&Live) -> Option<T>) -> Option<T> {
         let mut changes = self.changed.subscribe();
         let deadline = Instant::now() + limit;
         loop {

@@ -9,7 +9,6 @@ use crate::{
     lane::Lane,
     probe::{SECOND, probe},
     recorder::{Live, Recorder},
-    redact::Redactor,
     settle::{Goal, not_converged, settle},
     stage::Stage,
     steps::{Failure, Play},
@@ -129,7 +128,7 @@ async fn perform(input: RunInput) -> Result<RunOutput, Error> {
     write_plan(&input.plan, dir)?;
     let plan = Arc::new(input.plan.clone());
     let lane = &input.lane;
-    let recorder = Arc::new(Recorder::create(&dir.join("history.jsonl"), lane.hub().kinds(), Redactor::new())?);
+    let recorder = Arc::new(Recorder::create(&dir.join("history.jsonl"), lane.hub().kinds())?);
     recorder.record(Event::Header(Header {
         schema_version: HISTORY_VERSION,
         started: jiff::Timestamp::now().to_string(),
