@@ -202,6 +202,14 @@ impl<'a> Play<'a> {
             StepAction::Apply(m) | StepAction::Create(m) | StepAction::Patch(m) | StepAction::Update(m) => {
                 return ObjectRef::of(m.resource.as_ref()?);
             }
+            StepAction::Assert(a) | StepAction::Error(a) | StepAction::Never(a) | StepAction::Always(a) => {
+                let mut object = ObjectRef::of(a.resource.as_ref()?)?;
+                let same = |k: &&KindInfo| k.kind == object.kind && k.api_version() == object.api_version;
+                if self.kinds.iter().find(same).is_some_and(|k| k.namespaced) {
+                    object.namespace.get_or_insert_with(|| self.namespace().into());
+                }
+                return Some(object);
+            }
             _ => return None,
         };
         Some(ObjectRef {
