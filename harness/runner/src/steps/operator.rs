@@ -91,7 +91,9 @@ impl Play<'_> {
             Via::Replay | Via::Relist => {
                 let how = if duplicate.via == Via::Replay { CloseWatch::Clean } else { CloseWatch::Expire };
                 for _ in 0..times {
-                    if self.stage.end_watches(&resource, how, path) == 0 {
+                    // An operator that has just been started, or whose watch has just been ended, opens it in its own time.
+                    let watched = self.until_watched(&resource).await.is_ok();
+                    if !watched || self.stage.end_watches(&resource, how, path) == 0 {
                         return Err(Failure::TimedOut(format!("the operator has no open watch on {resource}")));
                     }
                     self.until_watched(&resource).await?;
