@@ -1,5 +1,6 @@
 //! A panic is a bug of ours: told as such, everything torn down, exit code 70.
 
+use crate::voice::aside;
 use std::{
     panic,
     sync::{
@@ -20,13 +21,13 @@ pub(crate) fn watch(stop: CancellationToken) {
         let place =
             info.location().map_or_else(String::new, |l| format!(" at {}:{}:{}", l.file(), l.line(), l.column()));
         let first = !SEEN.swap(true, Ordering::SeqCst);
-        eprintln!("\nspiritlevel {} has a bug{place}: {text}", env!("CARGO_PKG_VERSION"));
+        aside(&format!("\nspiritlevel {} has a bug{place}: {text}\n", env!("CARGO_PKG_VERSION")));
         if first {
-            eprintln!(
+            aside(&format!(
                 "please report it at {}/issues with the command line, these lines and, if there is one, the run's folder in \
-                 the reports; everything that was started is being ended",
+                 the reports; everything that was started is being ended\n",
                 env!("CARGO_PKG_REPOSITORY")
-            );
+            ));
         }
         if let Some(stop) = STOP.get() {
             stop.cancel();

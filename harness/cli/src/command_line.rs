@@ -1,6 +1,6 @@
 //! From arguments to an exit code.
 
-use crate::{Exit, args::CommandLine, bug, commands, complain::complain, error::Error, stop::Stop};
+use crate::{Exit, args::CommandLine, bug, commands, complain::complain, error::Error, stop::Stop, voice::aside};
 use clap::{Parser, error::ErrorKind};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -50,8 +50,8 @@ fn unparsed(error: &clap::Error) -> Exit {
     if error.kind() == ErrorKind::MissingRequiredArgument
         && std::env::args().nth(1).is_some_and(|a| a == "run" || a == "lint")
     {
-        eprintln!(
-            "\nhint: PATH is a scenario's file, a suite's folder or a folder of suites, such as `spiritlevel run scenarios`"
+        aside(
+            "\nhint: PATH is a scenario's file, a suite's folder or a folder of suites, such as `spiritlevel run scenarios`\n",
         );
     }
     Exit::Usage

@@ -1,6 +1,6 @@
 //! Mistakes and failures as a person at a terminal reads them: what, why, and what to do.
 
-use crate::Error;
+use crate::{Error, voice::aside};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use spiritlevel_model::{problem::Problem, render};
 use std::{
@@ -20,7 +20,7 @@ pub(crate) fn complain(error: &Error) {
         text += &problems_text(problems, &Texts::new());
     }
     text += &error_text(error);
-    eprint!("{text}");
+    aside(&text);
 }
 
 /// The message, its causes below each other, and the remedy.

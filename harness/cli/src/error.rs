@@ -34,7 +34,7 @@ pub enum Error {
     #[error("{0}")]
     Operator(#[source] spiritlevel_operator::Error),
     /// Reports could not be written.
-    #[error("report")]
+    #[error(transparent)]
     Report(#[from] spiritlevel_report::Error),
     /// A file of a recorded run.
     #[error("read {}", path.display())]

@@ -27,6 +27,7 @@ mod invocation;
 mod recorded;
 mod stop;
 mod stretch;
+mod voice;
 
 pub use command_line::command_line;
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! Ctrl-C, SIGTERM and the deadline: three ways to end early.
 
-use crate::Exit;
+use crate::{Exit, voice::aside};
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -54,7 +54,7 @@ impl Stop {
             if matches!(self.cause(), Some(Cause::Interrupt | Cause::Terminate)) {
                 std::process::exit(i32::from(cause.exit() as u8));
             }
-            eprintln!("\nending everything that was started; once more to end at once");
+            aside("\nending everything that was started; once more to end at once\n");
             self.now(cause);
         }
     }

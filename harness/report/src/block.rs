@@ -36,7 +36,7 @@ pub fn block(run: &Finished, detail: Detail, look: Look) -> String {
         VerdictKind::Fail => {
             mismatches(&mut text, verdict, look);
             findings(&mut text, verdict, look);
-            reasons(&mut text, &verdict.reasons, look);
+            reasons(&mut text, &untold(verdict), look);
             replay(&mut text, run);
         }
         VerdictKind::Inconclusive => {
@@ -122,6 +122,12 @@ fn further(text: &mut String, lines: &str) {
     for more in lines.lines() {
         let _ = writeln!(text, "{}", format!("{MARGIN}     {:<KEY$} {more}", "").trim_end());
     }
+}
+
+/// Reasons that no mismatch has told already.
+fn untold(verdict: &Verdict) -> Vec<String> {
+    let mismatches = || verdict.expected.iter().flat_map(|e| &e.mismatches);
+    verdict.reasons.iter().filter(|r| !mismatches().any(|m| m.contains(r.as_str()))).cloned().collect()
 }
 
 /// All reasons but the line that stands beside the title.

@@ -3,6 +3,8 @@
 //! Serves the arrow `Verdict ──report──▶ terminal, JSON, JUnit` of the spine. Driven by [`Event`]s alone: this crate knows
 //! verdicts and nothing of how they were made. Whatever turns events into text is pure; only [`Reporter`] writes.
 
+#![cfg_attr(test, expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them when it updates"))]
+
 mod annotation;
 mod block;
 mod error;

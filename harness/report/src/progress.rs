@@ -23,7 +23,8 @@ impl Progress {
     /// What is being done; takes the place of what was told before.
     pub(crate) fn work(&mut self, text: &str) {
         let all = &self.all;
-        let bar = self.work.get_or_insert_with(|| bar(all, " {spinner:.cyan} {msg:.dim} {elapsed:>6.dim}"));
+        let bar =
+            self.work.get_or_insert_with(|| bar(all, " {spinner:.cyan} {msg:.dim} {elapsed:>6.dim}", Place::First));
         bar.set_message(text.to_owned());
     }
 
@@ -34,7 +35,7 @@ impl Progress {
     }
 
     pub(crate) fn started(&mut self, key: &str, title: &str) {
-        let bar = bar(&self.all, " {spinner:.cyan} {prefix:58} {elapsed:>9.dim}   {msg:.dim}");
+        let bar = bar(&self.all, " {spinner:.cyan} {prefix:58} {elapsed:>9.dim}   {msg:.dim}", Place::Last);
         bar.set_prefix(title.to_owned());
         bar.set_message("waits for a control plane");
         self.runs.insert(key.into(), bar);
@@ -67,9 +68,20 @@ impl Progress {
     }
 }
 
-fn bar(all: &MultiProgress, template: &str) -> ProgressBar {
+/// Among the lines that are drawn anew.
+#[derive(Clone, Copy)]
+enum Place {
+    First,
+    Last,
+}
+
+fn bar(all: &MultiProgress, template: &str, place: Place) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are well-formed");
-    let bar = all.add(ProgressBar::new_spinner().with_style(style));
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let bar = match place {
+        Place::First => all.insert(0, bar),
+        Place::Last => all.add(bar),
+    };
     bar.enable_steady_tick(TICK);
     bar
 }

@@ -1,7 +1,6 @@
 //! `spiritlevel clean`.
 
-use super::say;
-use crate::{Error, Exit};
+use crate::{Error, Exit, voice::say};
 
 /// Removes what killed runs left behind.
 pub(super) fn clean() -> Result<Exit, Error> {

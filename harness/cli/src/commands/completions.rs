@@ -1,7 +1,6 @@
 //! `spiritlevel completions`.
 
-use super::say;
-use crate::{Exit, args::CommandLine};
+use crate::{Exit, args::CommandLine, voice::say};
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 

@@ -1,7 +1,6 @@
 //! `spiritlevel doctor`.
 
-use super::say;
-use crate::{Error, Exit};
+use crate::{Error, Exit, voice::say};
 use spiritlevel_cluster::assets::{KUBERNETES_VERSION, Sources, obtain};
 use spiritlevel_operator::Isolation;
 use std::{net::TcpListener, path::Path, path::PathBuf};

@@ -1,9 +1,9 @@
 //! `spiritlevel invariants`.
 
-use super::say;
 use crate::{
     Exit,
     args::{Form, Invariants},
+    voice::say,
 };
 use serde_json::json;
 use spiritlevel_judge::all;

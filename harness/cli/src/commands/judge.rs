@@ -1,10 +1,10 @@
 //! `spiritlevel judge`.
 
-use super::say;
 use crate::{
     Error, Exit,
     args::{Form, Judge},
     recorded,
+    voice::{aside, say},
 };
 use serde_json::json;
 use spiritlevel_report::{Detail, Finished, Look, Surroundings, block};
@@ -27,10 +27,10 @@ pub(super) fn judge(args: &Judge) -> Result<Exit, Error> {
     }
     match before {
         Some(before) if json!(before.findings) == json!(verdict.findings) => {
-            eprintln!("the findings are those of verdict.json, byte for byte");
+            aside("the findings are those of verdict.json, byte for byte\n");
         }
         Some(_) => {
-            eprintln!("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it");
+            aside("note: the findings differ from those of verdict.json: another version of spiritlevel wrote it\n");
         }
         None => {}
     }

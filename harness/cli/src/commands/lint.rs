@@ -1,10 +1,10 @@
 //! `spiritlevel lint`.
 
-use super::say;
 use crate::{
     Error, Exit,
     args::Lint,
     complain::{Texts, problems_text},
+    voice::{aside, say},
 };
 use spiritlevel_model::{
     lint::{Found, Project, ProjectScenario},
@@ -22,7 +22,7 @@ pub(super) fn lint(args: &Lint) -> Result<Exit, Error> {
         return Err(super::run::no_scenarios(&paths.join(" ")));
     }
     let problems = problems(&suites);
-    eprint!("{}", problems_text(&problems, &texts(&suites)));
+    aside(&problems_text(&problems, &texts(&suites)));
     let errors = problems.iter().filter(|p| p.is_error()).count();
     let warnings = problems.len() - errors;
     let count = |n: usize, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };

@@ -14,7 +14,6 @@ mod setup;
 pub(crate) use run::scenario_files;
 
 use crate::{Error, Exit, args::Command, stop::Stop};
-use std::io::Write;
 
 /// Does what is asked for.
 pub(crate) async fn perform(command: Command, stop: &Stop) -> Result<Exit, Error> {
@@ -30,10 +29,4 @@ pub(crate) async fn perform(command: Command, stop: &Stop) -> Result<Exit, Error
         Command::Invariants(args) => Ok(invariants::invariants(&args)),
         Command::Completions { shell } => Ok(completions::completions(shell)),
     }
-}
-
-/// Writes to standard output. A reader that has gone away (`| head`) is no failure.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

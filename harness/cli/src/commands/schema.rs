@@ -1,9 +1,9 @@
 //! `spiritlevel schema`.
 
-use super::say;
 use crate::{
     Exit,
     args::{FileKind, Schema},
+    voice::say,
 };
 
 /// Prints the JSON Schema of the files that users write.

@@ -1,16 +1,16 @@
 //! `spiritlevel setup`.
 
-use super::say;
 use crate::{
     Error, Exit,
     stop::{Cause, Stop},
+    voice::{aside, say},
 };
 use spiritlevel_cluster::assets::{ETCD_VERSION, KUBERNETES_VERSION, Sources, obtain};
 
 /// Gets the control plane's programs.
 pub(super) async fn setup(stop: &Stop) -> Result<Exit, Error> {
     let sources = Sources::from_env();
-    let progress = |text: &str| eprintln!(" … {text}");
+    let progress = |text: &str| aside(&format!(" … {text}\n"));
     let binaries = tokio::select! {
         binaries = obtain(&sources, &progress) => binaries.map_err(Error::Cluster)?,
         () = stop.token.cancelled() => return Ok(stop.cause().map_or(Exit::Interrupted, Cause::exit)),
