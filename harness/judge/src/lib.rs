@@ -1,7 +1,7 @@
 //! Judges a run: a pure function from plan and history to findings and a verdict.
 //!
 //! No clock, no IO, no cluster, no tokio: a recorded run can be judged again next year and gives the same answer, byte
-//! for byte. One file per invariant under `invariants`, each a function over a [`case::Case`].
+//! for byte. One file per invariant under `invariants`, each a function over a `case::Case`.
 
 
 mod blame;

@@ -30,7 +30,7 @@ pub struct Recorder {
 
 /// What is known of the run at this moment.
 pub struct Live {
-    /// All records; times count from the recorder's start until [`Recorder::first_step`].
+    /// All records; times count from the recorder's start until the first step.
     pub records: Vec<Record>,
     /// Exchanges joined with versions.
     pub ledger: Ledger,
