@@ -13,6 +13,7 @@ pub mod lane;
 mod probe;
 pub mod project;
 mod rbac;
+mod reconnect;
 pub mod recorder;
 mod redact;
 mod replica;

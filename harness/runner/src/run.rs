@@ -8,6 +8,7 @@ use crate::{
     hub::Guest,
     lane::Lane,
     probe::{SECOND, probe},
+    reconnect::reconnected,
     recorder::{Live, Recorder},
     settle::{Goal, not_converged, settle},
     stage::Stage,
@@ -215,6 +216,7 @@ async fn phases(stage: &Arc<Stage>, around: &Surroundings<'_>, phase: &impl Fn(P
     phase(Phase::Heal);
     stage.heal_all();
     let (t, quiet) = (plan.invariants.converges.unwrap_or(DEFAULT_LIMIT).0, plan.invariants.quiet.map(|q| q.window));
+    reconnected(stage, plan.invariants.process_health.unwrap_or(DEFAULT_LIMIT).0.min(t)).await;
     phase(Phase::Settle);
     let settled = settle(stage, lane, Phase::Settle, Goal::Ready, t, quiet).await;
     if played.is_ok() && settled.converged && settled.settled {
