@@ -39,3 +39,18 @@ pub(crate) fn watch(stop: CancellationToken) {
 pub(crate) fn seen() -> bool {
     SEEN.load(Ordering::SeqCst)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CancellationToken, seen, watch};
+
+    #[test]
+    fn a_panic_in_any_thread_is_remembered_and_stops_everything() {
+        let stop = CancellationToken::new();
+        watch(stop.clone());
+        assert!(!seen() && !stop.is_cancelled());
+        let ended = std::thread::spawn(|| panic!("provoked by a test")).join();
+        drop(std::panic::take_hook());
+        assert!(ended.is_err() && seen() && stop.is_cancelled());
+    }
+}

@@ -125,3 +125,59 @@ impl Bridge {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bridge, Planned};
+    use crate::recorded::tests::orphan;
+    use spiritlevel_model::verdict::VerdictKind;
+    use spiritlevel_report::Event;
+    use spiritlevel_runner::{run::RunOutput, run::broken, session::SessionEvent};
+    use std::sync::{Arc, Mutex};
+
+    /// Three runs, of which one has ended.
+    fn bridge(root: &std::path::Path) -> (Bridge, Arc<Mutex<Vec<String>>>) {
+        let planned = ["a-1", "a-2", "a-3"].map(|namespace| {
+            let mut plan = orphan();
+            plan.namespace = namespace.into();
+            Planned { plan, file: None }
+        });
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hears = told.clone();
+        let tell = Box::new(move |event| {
+            let line = match event {
+                Event::RunFinished(run) => format!("{} {}", run.key, run.verdict.verdict),
+                Event::RunSkipped(run) => format!("{} {}", run.key, run.why),
+                other => format!("{other:?}"),
+            };
+            hears.lock().expect("no test panics with it").push(line);
+        });
+        let open = planned.iter().map(|p| (p.plan.namespace.clone(), p.clone())).collect();
+        let mut bridge = Bridge { open, report_dir: root.into(), tell };
+        let plan = planned[1].plan.clone();
+        let verdict = broken(&plan, vec!["no disk".into()]);
+        let output = RunOutput { plan, verdict, dir: root.join("done"), cleanup: None };
+        bridge.hear(SessionEvent::RunFinished(Box::new(output)));
+        (bridge, told)
+    }
+
+    #[test]
+    fn every_run_is_told_of_once_and_has_a_verdict_on_disk() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let (mut bridge, told) = bridge(root.path());
+        bridge.close(VerdictKind::Inconclusive, &|| "too late".into());
+        bridge.leave("never");
+        assert_eq!(*told.lock().expect("nobody panicked"), ["a-2 error", "a-1 inconclusive", "a-3 inconclusive"]);
+        let of = |dir: &str| std::fs::read_to_string(root.path().join(dir).join("verdict.json")).expect("a verdict");
+        assert!(of("done").contains("no disk"));
+        assert!(of("s01/baseline.bug/2343061866").contains("too late"));
+    }
+
+    #[test]
+    fn what_was_not_run_is_skipped_with_the_reason() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let (mut bridge, told) = bridge(root.path());
+        bridge.leave("cancelled");
+        assert_eq!(*told.lock().expect("nobody panicked"), ["a-2 error", "a-1 cancelled", "a-3 cancelled"]);
+    }
+}

@@ -64,3 +64,26 @@ pub(crate) fn verdict(dir: &Path) -> Result<Option<Verdict>, Error> {
 fn read(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(|source| Error::Recorded { path: path.into(), source })
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{history, plan, verdict};
+    use spiritlevel_model::plan::Plan;
+    use std::path::Path;
+
+    fn dir() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/orphan"))
+    }
+
+    /// A plan of a real run.
+    pub(crate) fn orphan() -> Plan {
+        plan(dir()).expect("the fixture is whole")
+    }
+
+    #[test]
+    fn a_run_is_read_by_its_folder_or_its_plan() {
+        assert_eq!(plan(&dir().join("plan.yaml")).expect("the fixture is whole"), orphan());
+        assert!(history(dir()).expect("the fixture is whole").len() > 50);
+        assert!(verdict(dir()).expect("the fixture is whole").is_some());
+    }
+}

@@ -25,3 +25,22 @@ pub(crate) fn stretch(plan: &mut Plan, factor: f64) {
         own.within.iter_mut().for_each(long);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::stretch;
+    use crate::recorded::tests::orphan;
+    use spiritlevel_model::Period;
+
+    #[test]
+    fn limits_grow_and_the_quiet_window_stays() {
+        let before = orphan();
+        let mut plan = before.clone();
+        stretch(&mut plan, 2.5);
+        let of = |p: &spiritlevel_model::plan::Plan| (p.suite.defaults.timeouts.assert, p.invariants.converges);
+        assert_eq!(of(&before), (Period::secs(15), Some(Period::secs(10))));
+        assert_eq!(of(&plan), (Period::millis(37_500), Some(Period::secs(25))));
+        assert_eq!(plan.invariants.quiet, before.invariants.quiet);
+        assert_eq!(plan.process, before.process);
+    }
+}

@@ -25,15 +25,16 @@ pub(super) fn lint(args: &Lint) -> Result<Exit, Error> {
     aside(&problems_text(&problems, &texts(&suites)));
     let errors = problems.iter().filter(|p| p.is_error()).count();
     let warnings = problems.len() - errors;
-    let count = |n: usize, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
-    let (errors_text, warnings_text) = (count(errors, "error"), count(warnings, "warning"));
-    say(&format!(
-        "{} in {}: {errors_text}, {warnings_text}\n",
-        count(scenarios, "scenario"),
-        count(suites.len(), "suite")
-    ));
+    let (errors_text, warnings_text) = (counted(errors, "error"), counted(warnings, "warning"));
+    let (scenarios, suites) = (counted(scenarios, "scenario"), counted(suites.len(), "suite"));
+    say(&format!("{scenarios} in {suites}: {errors_text}, {warnings_text}\n"));
     let fails = errors > 0 || args.strict && warnings > 0;
     Ok(if fails { Exit::Usage } else { Exit::Pass })
+}
+
+/// `1 error`, `2 errors`.
+pub(super) fn counted(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// All that is wrong with some suites, each mistake once.

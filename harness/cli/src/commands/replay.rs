@@ -52,3 +52,21 @@ fn elsewhere(recorded: &Plan, repetition: u32) -> Result<Plan, Error> {
     plan.repetition = repetition;
     Ok(plan)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::elsewhere;
+    use crate::recorded::tests::orphan;
+    use serde_json::json;
+
+    #[test]
+    fn a_plan_is_the_same_but_for_its_namespaces() {
+        let recorded = orphan();
+        let (first, second) = (elsewhere(&recorded, 0).expect("a plan"), elsewhere(&recorded, 1).expect("a plan"));
+        assert!(first.namespace != recorded.namespace && first.namespace != second.namespace);
+        assert_eq!(first.operator_namespace, format!("{}-system", first.namespace));
+        assert!(first.process.command.contains(&first.namespace), "{:?}", first.process.command);
+        let back = json!(first).to_string().replace(&first.namespace, &recorded.namespace);
+        assert_eq!(back, json!(recorded).to_string());
+    }
+}

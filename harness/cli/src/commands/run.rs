@@ -7,6 +7,7 @@ use crate::{
     invocation::{How, Planned, play},
     stop::{Cause, Stop},
     stretch::stretch,
+    voice::aside,
 };
 use spiritlevel_report::{Detail, Output, Reporter, Settings, Surroundings};
 use spiritlevel_runner::project::{self, SuiteFiles, all_plans, find};
@@ -71,10 +72,16 @@ fn planned(args: &Run) -> Result<Vec<Planned>, Error> {
     if suites.iter().all(|s| s.scenarios.is_empty()) {
         return Err(no_scenarios(&paths));
     }
-    let problems: Vec<_> =
-        lint::problems(&suites).into_iter().filter(spiritlevel_model::problem::Problem::is_error).collect();
+    let (problems, warnings): (Vec<_>, Vec<_>) =
+        lint::problems(&suites).into_iter().partition(spiritlevel_model::problem::Problem::is_error);
     if !problems.is_empty() {
         return Err(Error::Problems { problems });
+    }
+    if !warnings.is_empty() {
+        aside(&format!(
+            "note: {} in the files; `spiritlevel lint {paths}` tells\n",
+            lint::counted(warnings.len(), "warning")
+        ));
     }
     let selection = chosen(&args.selection);
     let plans = all_plans(&suites, &selection).map_err(|problems| Error::Problems { problems })?;
