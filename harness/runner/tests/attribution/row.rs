@@ -112,9 +112,9 @@ impl<'a> Row<'a> {
         life(&self.live(), object)
     }
 
-    /// Waits until an object's life is as told, and shows it.
+    /// Waits until an object's life is as told and every write has been answered, and shows it.
     pub(crate) async fn until(&self, object: &str, is: impl Fn(&[Made]) -> bool) -> Result<Vec<Made>, Box<dyn Error>> {
-        let wanted = |live: &Live| Some(life(live, object)).filter(|made| is(made));
+        let wanted = |live: &Live| Some(life(live, object)).filter(|made| is(made) && !is_writing(live));
         let found = self.ground.guest.recorder.wait_for(DEADLINE, wanted).await;
         found.ok_or_else(|| format!("waited too long for {object}:\n{}", table(&self.life(object))).into())
     }
@@ -203,6 +203,23 @@ fn life(live: &Live, object: &str) -> Vec<Made> {
     let is = |seen: &Seen| format!("{}/{}", seen.version.resource, seen.version.object.name().unwrap_or_default()) == object;
     let all = live.ledger.versions().iter().enumerate().filter(|(_, seen)| is(seen));
     all.map(|(index, seen)| made(live, index, seen)).collect()
+}
+
+/// Whether an exchange that may write is under way: its version may be there before its answer.
+fn is_writing(live: &Live) -> bool {
+    let mut open = BTreeSet::new();
+    for record in &live.records {
+        match &record.event {
+            Event::Request(r) if r.info.verb.is_write() => {
+                open.insert(r.id);
+            }
+            Event::Reply(r) => {
+                open.remove(&r.id);
+            }
+            _ => {}
+        }
+    }
+    !open.is_empty()
 }
 
 /// A version with its claim.
