@@ -10,14 +10,14 @@ use spiritlevel_model::Actor;
 use spiritlevel_proxy::{HostPort, Listener, Proxy, Upstream};
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
 
 /// A control plane with its witness, its proxy and its kubelet stub.
 pub struct Lane {
-    cluster: LocalCluster,
+    cluster: Arc<LocalCluster>,
     proxy: Proxy,
     hub: Arc<Hub>,
     witness: Witness,
@@ -28,6 +28,10 @@ pub struct Lane {
     listeners: Vec<Listener>,
     kinds: Vec<Kind>,
     times: LaneTimes,
+    /// Proves the deletion of a namespace, beside the runs.
+    canary: JoinSet<()>,
+    /// Why that failed.
+    unproven: Arc<OnceLock<String>>,
 }
 
 /// How long a lane took to start.
@@ -63,7 +67,7 @@ impl Lane {
     pub async fn start(crds: Vec<Value>, api_server_args: Vec<String>, progress: &dyn Progress) -> Result<Self, Error> {
         let begun = Instant::now();
         let options = LocalOptions { api_server_args, ..LocalOptions::default() };
-        let cluster = LocalCluster::start(options, progress).await?;
+        let cluster = Arc::new(LocalCluster::start(options, progress).await?);
         let endpoint = cluster.endpoint().clone();
         let proxy = Proxy::new(Upstream { url: endpoint.url, ca_pem: endpoint.ca_pem })?;
         let hub = Arc::new(Hub::default());
@@ -105,7 +109,15 @@ impl Lane {
         let custom: Vec<Kind> = kinds.iter().filter(|k| is_custom(k)).cloned().collect();
         let proof = cluster.prove_collection(&custom).await?;
         let times = LaneTimes { total: begun.elapsed(), collection: proof.took };
-        Ok(Self { cluster, proxy, hub, witness, kubelet, clients, user, listeners, kinds, times })
+        // The namespace controller always takes five seconds; runs do not wait for it, but they must know.
+        let (mut canary, unproven) = (JoinSet::new(), Arc::new(OnceLock::new()));
+        let (of, told) = (cluster.clone(), unproven.clone());
+        canary.spawn(async move {
+            if let Err(e) = of.prove_namespace_deletion(&proof).await {
+                let _ = told.set(format!("namespaces are not deleted: {}", Error::from(e).chain()));
+            }
+        });
+        Ok(Self { cluster, proxy, hub, witness, kubelet, clients, user, listeners, kinds, times, canary, unproven })
     }
 
     /// The control plane itself, beside the proxy.
@@ -159,11 +171,12 @@ impl Lane {
 
     /// Why it is dead, if it is.
     pub fn failure(&self) -> Option<String> {
-        self.cluster.alive().map(|exit| exit.to_string())
+        self.cluster.alive().map(|exit| exit.to_string()).or_else(|| self.unproven.get().cloned())
     }
 
     /// Ends everything. Watches are cut first: an API server waits for them.
-    pub async fn stop(self) -> Result<(), Error> {
+    pub async fn stop(mut self) -> Result<(), Error> {
+        self.canary.shutdown().await;
         self.witness.stop().await;
         self.kubelet.stop().await;
         for listener in self.listeners {
