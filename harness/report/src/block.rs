@@ -21,7 +21,7 @@ pub enum Detail {
     /// Only of runs that are not as they should be.
     #[default]
     Brief,
-    /// Of the others, the first line of each finding as well.
+    /// Of the others as well: in full where the run was expected to fail, else the first line of each finding.
     Verbose,
 }
 
@@ -32,6 +32,8 @@ pub fn block(run: &Finished, detail: Detail, look: Look) -> String {
     let verdict = &run.verdict;
     match verdict.outcome() {
         VerdictKind::Pass if detail == Detail::Brief => {}
+        // What was expected to be found is what the reader of a specimen wants to see.
+        VerdictKind::Pass if verdict.verdict == VerdictKind::Fail => findings(&mut text, verdict, look),
         VerdictKind::Pass => findings_in_short(&mut text, &by_weight(verdict), look),
         VerdictKind::Fail => {
             mismatches(&mut text, verdict, look);
