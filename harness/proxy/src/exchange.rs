@@ -271,7 +271,7 @@ impl Transit {
         let status = response.status().as_u16();
         let made_conflict = self.firing.as_ref().filter(|f| matches!(f.action, Action::Conflict {}) && status == 409);
         if let Some(firing) = made_conflict {
-            self.path.effect(&firing.fault, format!("the API server answered 409 to request {}", self.id));
+            self.path.effect(&firing.fault, "the API server answered 409");
         }
         let fault = made_conflict.map(|f| f.fault.clone());
         let after = self.firing.as_ref().is_some_and(|f| f.at == At::AfterReply);
@@ -329,7 +329,7 @@ impl Transit {
             Course::Refuse(response) => {
                 let status = response.status().as_u16();
                 if let Some(fault) = &fault {
-                    self.path.effect(fault, format!("request {} was answered {status}", self.id));
+                    self.path.effect(fault, format!("the request was answered {status}"));
                 }
                 let (client, receipt) = self.split();
                 receipt.close(ReplyOutcome::Forged(status), fault);
@@ -343,7 +343,7 @@ impl Transit {
             }
             Course::Cut => {
                 if let Some(fault) = &fault {
-                    self.path.effect(fault, format!("request {} was cut off", self.id));
+                    self.path.effect(fault, "the exchange was cut off");
                 }
                 let (client, receipt) = self.split();
                 receipt.close(ReplyOutcome::Broken, fault);

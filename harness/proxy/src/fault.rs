@@ -112,7 +112,7 @@ impl Transit {
             DisconnectAs::Reset => Course::Cut,
             DisconnectAs::Hang => {
                 if self.client.unless_gone(path.director.healed(fault)).await.is_none() {
-                    path.effect(fault, format!("the client gave up request {}", self.id));
+                    path.effect(fault, "the client gave up");
                     return Course::Gone;
                 }
                 Course::Cut
@@ -125,7 +125,7 @@ impl Transit {
                     }
                 };
                 if self.client.unless_gone(timeout).await.is_none() {
-                    path.effect(fault, format!("the client gave up request {}", self.id));
+                    path.effect(fault, "the client gave up");
                     return Course::Gone;
                 }
                 Course::Refuse(self.refuse(504, None, None, None))
@@ -168,7 +168,7 @@ pub(crate) async fn act_after_reply(path: &Arc<Path>, firing: &Firing, exchange:
         }
         Action::Disconnect { .. } => {
             path.reset_connections(Some(&firing.fault));
-            path.effect(&firing.fault, format!("connections were reset after the reply to request {}", exchange.id));
+            path.effect(&firing.fault, "connections were reset after the reply");
         }
         // After the reply there is nothing left to refuse, delay or hold.
         _ => {}

@@ -48,9 +48,9 @@ struct Case {
 #[tokio::test]
 async fn what_a_client_sees_of_each_fault() {
     use At::{AfterCommit, AfterReply, BeforeSend};
-    const CUT: &str = r#"fault f Effect { what: "request 1 was cut off" }"#;
-    const E504: &str = r#"fault f Effect { what: "request 1 was answered 504" }"#;
-    const E409: &str = r#"fault f Effect { what: "request 1 was answered 409" }"#;
+    const CUT: &str = r#"fault f Effect { what: "the exchange was cut off" }"#;
+    const E504: &str = r#"fault f Effect { what: "the request was answered 504" }"#;
+    const E409: &str = r#"fault f Effect { what: "the request was answered 409" }"#;
     const DONE: &str = "answer 201 x@10";
     const RELEASED: &str = r#"fault f Released { request: Some(RequestId(1)), by: "1ms" }"#;
     let cases = [
@@ -184,7 +184,7 @@ async fn a_hang_lasts_until_the_client_goes_or_it_is_healed() {
             let client = world.client(version);
             let request = client.whole(Method::POST, CONFIGMAPS, BODY);
             assert!(tokio::time::timeout(Duration::from_millis(200), request).await.is_err(), "{version:?} {at:?}");
-            world.script.until(r#"fault f Effect { what: "the client gave up request 1" }"#).await;
+            world.script.until(r#"fault f Effect { what: "the client gave up" }"#).await;
             world.script.until("reply Gone").await;
             assert_eq!(world.server.commits(), u64::from(at == At::AfterCommit));
 
@@ -222,7 +222,7 @@ async fn a_conflict_is_the_servers_own() {
             [
                 "request update configmaps a/x",
                 "answer 409 x@0",
-                r#"fault f Effect { what: "the API server answered 409 to request 1" }"#,
+                r#"fault f Effect { what: "the API server answered 409" }"#,
                 "reply Delivered(409) by f",
             ]
         );
