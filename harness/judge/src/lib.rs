@@ -3,7 +3,6 @@
 //! No clock, no IO, no cluster, no tokio: a recorded run can be judged again next year and gives the same answer, byte
 //! for byte. One file per invariant under `invariants`, each a function over a `case::Case`.
 
-
 mod blame;
 mod case;
 mod catalogue;

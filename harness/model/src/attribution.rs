@@ -234,7 +234,8 @@ impl Ledger {
     /// Claims by uid or name, for answers that do not name what they made. Any answer beats none.
     fn joined_claims(&self, seen: &Seen) -> Vec<&Write> {
         let vague = self.vague.iter().filter_map(|id| self.writes.get(id));
-        let answered: Vec<&Write> = vague.filter(|w| self.in_window(w, &seen.version) && self.could_have(w, seen)).collect();
+        let answered: Vec<&Write> =
+            vague.filter(|w| self.in_window(w, &seen.version) && self.could_have(w, seen)).collect();
         let by_name = |w: &&Write| w.info.verb != Verb::DeleteCollection;
         match answered.iter().copied().filter(by_name).collect::<Vec<_>>() {
             named if !named.is_empty() => named,
@@ -270,7 +271,9 @@ impl Ledger {
                     ends && same_uid && (sub == Some("finalize") || !object.finalizers().is_empty())
                 }
                 (Verb::DeleteCollection, None) => began_to_terminate || self.ended_at_once(w, seen),
-                (Verb::Create, Some("binding")) => is_named(w, version) && newly(before, object, |o| o["spec"]["nodeName"].is_string()),
+                (Verb::Create, Some("binding")) => {
+                    is_named(w, version) && newly(before, object, |o| o["spec"]["nodeName"].is_string())
+                }
                 (Verb::Create, Some("eviction")) => {
                     let marks = began_to_terminate || is_disruption(before, object);
                     is_named(w, version) && (marks || self.ended_at_once(w, seen))
@@ -302,7 +305,10 @@ impl Ledger {
             (Verb::Delete | Verb::DeleteCollection, VersionType::Modified) => version.object.is_terminating(),
             _ => false,
         };
-        kind && fits && same_uid && is_about(w, version) && (is_named(w, version) || w.info.verb == Verb::DeleteCollection)
+        kind && fits
+            && same_uid
+            && is_about(w, version)
+            && (is_named(w, version) || w.info.verb == Verb::DeleteCollection)
     }
 }
 
@@ -338,7 +344,8 @@ fn stores_nothing(request: &Request) -> bool {
 
 fn is_about(w: &Write, version: &Version) -> bool {
     let namespace = version.object.namespace();
-    w.info.resource.as_ref() == Some(&version.resource) && (namespace.is_none() || namespace == w.info.namespace.as_deref())
+    w.info.resource.as_ref() == Some(&version.resource)
+        && (namespace.is_none() || namespace == w.info.namespace.as_deref())
 }
 
 fn is_named(w: &Write, version: &Version) -> bool {

@@ -70,7 +70,8 @@ async fn measure() -> Result<(), Error> {
 }
 
 async fn runs() -> Result<Table, Error> {
-    let specimen = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../operators-under-test/specimens/n1/baseline.yaml");
+    let specimen =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../operators-under-test/specimens/n1/baseline.yaml");
     let suites = find(&[specimen])?;
     let selection = Selection { repeat: TIMES, nonce: std::process::id().into(), ..Selection::default() };
     let plans = all_plans(&suites, &selection).map_err(|problems| {
@@ -133,7 +134,8 @@ impl Table {
         for (what, all) in &self.0 {
             let mut all = all.clone();
             all.sort_unstable();
-            let ms = |d: Option<&Duration>| d.map_or_else(String::new, |d| format!("{:.0} ms", d.as_secs_f64() * 1000.0));
+            let ms =
+                |d: Option<&Duration>| d.map_or_else(String::new, |d| format!("{:.0} ms", d.as_secs_f64() * 1000.0));
             let (median, least, most) = (ms(all.get(all.len() / 2)), ms(all.first()), ms(all.last()));
             println!("  {what:<42} {median:>9} {least:>9} {most:>9}");
         }

@@ -156,7 +156,6 @@ impl Recorder {
         self.changed.subscribe()
     }
 
-
     /// Ends the file and returns the records with their final times.
     pub(crate) fn finish(&self) -> Result<Vec<Record>, Error> {
         let mut live = self.live();
@@ -214,7 +213,8 @@ impl Live {
             Event::StreamClosed(s) => s.stream = self.streams.get(&s.stream).copied().unwrap_or(s.stream),
             Event::Fault(f) => match &mut f.what {
                 FaultEvent::Matched { request, .. } => *request = self.known(*request),
-                FaultEvent::Fired { request: Some(request), .. } | FaultEvent::Released { request: Some(request), .. } => {
+                FaultEvent::Fired { request: Some(request), .. }
+                | FaultEvent::Released { request: Some(request), .. } => {
                     *request = self.known(*request);
                 }
                 _ => {}

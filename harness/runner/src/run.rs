@@ -139,7 +139,10 @@ async fn perform(input: RunInput) -> Result<RunOutput, Error> {
     let clients = lane.clients();
     let writes = HarnessWrites::new(clients.conflict.clone(), clients.lease.clone(), &dir.join("undo.jsonl"));
     let stage = Stage::new(plan.clone(), recorder.clone(), writes).map_err(Error::Input)?;
-    let private = tempfile::Builder::new().prefix("spiritlevel-run-").tempdir().map_err(|e| Error::file("create", Path::new("a temporary folder"), e))?;
+    let private = tempfile::Builder::new()
+        .prefix("spiritlevel-run-")
+        .tempdir()
+        .map_err(|e| Error::file("create", Path::new("a temporary folder"), e))?;
     let mut bindings = plan.bindings.clone();
     let bind = |path: &Option<PathBuf>| path.as_ref().map(|p| Value::from(p.to_string_lossy().into_owned()));
     bindings.extend(bind(&input.binary).map(|v| ("binary".to_owned(), v)));
@@ -266,7 +269,8 @@ async fn run_out(stage: &Arc<Stage>) {
 /// How many armed faults have not fired, last for a given time, or last until heal.
 fn open_faults(stage: &Stage) -> (usize, usize, usize) {
     let live = stage.recorder.live();
-    let (mut armed, mut fired, mut over, mut held) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut armed, mut fired, mut over, mut held) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for record in &live.records {
         let Event::Fault(f) = &record.event else { continue };
         match f.what {
@@ -288,13 +292,20 @@ fn open_faults(stage: &Stage) -> (usize, usize, usize) {
         }
     }
     let (mut unfired, mut lasting, mut endless) = (0, 0, 0);
-    for fault in stage.plan.scenario.faults.iter().filter(|f| armed.contains(f.name.as_str()) && !over.contains(f.name.as_str())) {
+    for fault in
+        stage.plan.scenario.faults.iter().filter(|f| armed.contains(f.name.as_str()) && !over.contains(f.name.as_str()))
+    {
         let name = fault.name.as_str();
         if !fired.contains(name) {
             unfired += 1;
-        } else if fault.lasts.is_some() || (matches!(fault.action, Action::Hold { .. } | Action::Delay { .. }) && held.contains(name)) {
+        } else if fault.lasts.is_some()
+            || (matches!(fault.action, Action::Hold { .. } | Action::Delay { .. }) && held.contains(name))
+        {
             lasting += 1;
-        } else if matches!(fault.action, Action::WithholdEvents { .. } | Action::DelayEvents { .. } | Action::Partition { .. }) {
+        } else if matches!(
+            fault.action,
+            Action::WithholdEvents { .. } | Action::DelayEvents { .. } | Action::Partition { .. }
+        ) {
             endless += 1;
         }
     }
@@ -338,14 +349,16 @@ async fn teardown(stage: &Stage, around: &Surroundings<'_>, limit: Duration) -> 
 
 fn write_plan(plan: &Plan, dir: &Path) -> Result<(), Error> {
     let path = dir.join("plan.yaml");
-    let text = spiritlevel_model::yaml::to_yaml(plan).map_err(|e| Error::Input(format!("the plan cannot be written: {e}")))?;
+    let text =
+        spiritlevel_model::yaml::to_yaml(plan).map_err(|e| Error::Input(format!("the plan cannot be written: {e}")))?;
     std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))
 }
 
 /// Writes `verdict.json`.
 pub fn write_verdict(verdict: &Verdict, dir: &Path) -> Result<(), Error> {
     let path = dir.join("verdict.json");
-    let mut text = serde_json::to_string_pretty(verdict).map_err(|e| Error::file("write", &path, std::io::Error::other(e)))?;
+    let mut text =
+        serde_json::to_string_pretty(verdict).map_err(|e| Error::file("write", &path, std::io::Error::other(e)))?;
     text.push('\n');
     std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))
 }

@@ -89,7 +89,12 @@ struct Slot {
 }
 
 /// Runs plans. Returns when all are done, or when `cancel` is; every process has ended then.
-pub async fn session(plans: Vec<Plan>, options: SessionOptions, tell: Listener, cancel: CancellationToken) -> Result<(), Error> {
+pub async fn session(
+    plans: Vec<Plan>,
+    options: SessionOptions,
+    tell: Listener,
+    cancel: CancellationToken,
+) -> Result<(), Error> {
     let (plans, skipped): (Vec<_>, Vec<_>) = plans.into_iter().partition(|p| cannot(p).is_none());
     for plan in skipped {
         let why = cannot(&plan).unwrap_or_default();
@@ -186,7 +191,15 @@ async fn all(
                     let (run_namespace, hears) = (plan.namespace.clone(), tell.clone());
                     let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(run_namespace.clone(), phase)));
                     let begun = tokio::time::Instant::now();
-                    let input = RunInput { plan, lane, report_dir: dir, isolation, binary: built.binary, module: built.module, on_phase };
+                    let input = RunInput {
+                        plan,
+                        lane,
+                        report_dir: dir,
+                        isolation,
+                        binary: built.binary,
+                        module: built.module,
+                        on_phase,
+                    };
                     let mut output = Box::pin(run(input)).await;
                     output.verdict.duration_ms = (begun.elapsed().as_secs_f64() * 1000.0).round();
                     output
@@ -229,7 +242,8 @@ impl Slot {
     async fn lane(&self, tell: &Listener) -> Result<Arc<Lane>, String> {
         let start = async || {
             let says = Says(tell.clone());
-            let lane = Lane::start(self.crds.clone(), self.api_server_args.clone(), &says).await.map_err(|e| e.chain())?;
+            let lane =
+                Lane::start(self.crds.clone(), self.api_server_args.clone(), &says).await.map_err(|e| e.chain())?;
             tell(SessionEvent::LaneReady(lane.times()));
             Ok(Arc::new(lane))
         };
@@ -264,7 +278,8 @@ impl Slots {
             w.exclusive == exclusive && w.owner == owner && w.api_server_args == *args && agree
         };
         let fitting: Vec<usize> = (0..self.list.len()).filter(|i| fits(&self.list[*i])).collect();
-        let may_add = exclusive && fitting.len() < jobs.min(MOST_LANES) && fitting.iter().all(|i| self.list[*i].runs >= 2);
+        let may_add =
+            exclusive && fitting.len() < jobs.min(MOST_LANES) && fitting.iter().all(|i| self.list[*i].runs >= 2);
         let chosen = fitting.into_iter().min_by_key(|i| self.list[*i].runs).filter(|_| !may_add);
         let index = chosen.unwrap_or_else(|| {
             let wanted = Wanted { crds: BTreeMap::new(), api_server_args: args.clone(), exclusive, runs: 0, owner };

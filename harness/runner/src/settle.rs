@@ -17,6 +17,9 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(20);
 /// How often time alone is looked at; every record is looked at as well.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Records come in bursts; looking at the world once for each would cost more than what it tells.
+const BREATH: Duration = Duration::from_millis(25);
+
 /// What a settle phase waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
@@ -63,7 +66,7 @@ pub(crate) async fn settle(
         }
         let nap = if done { window.saturating_sub(still).min(limit.saturating_sub(begun.elapsed())) } else { TICK };
         tokio::select! {
-            _ = changes.changed() => {}
+            _ = changes.changed() => tokio::time::sleep(BREATH).await,
             () = tokio::time::sleep(nap.max(Duration::from_millis(1))) => {}
         }
     };

@@ -41,15 +41,23 @@ impl History {
             revision: revision.map(Revision),
             ..AnswerObject::default()
         });
-        self.push(Event::Answer(Answer { id: RequestId(id), status: Some(status), reason: None, message: None, object }));
+        self.push(Event::Answer(Answer {
+            id: RequestId(id),
+            status: Some(status),
+            reason: None,
+            message: None,
+            object,
+        }));
     }
 
     fn version(&mut self, kind: VersionType, uid: &str, revision: u64, metadata: &Value) -> usize {
-        let mut object = json!({"metadata": {"name": "x", "namespace": "a", "uid": uid, "resourceVersion": revision.to_string()}});
+        let mut object =
+            json!({"metadata": {"name": "x", "namespace": "a", "uid": uid, "resourceVersion": revision.to_string()}});
         for (k, v) in metadata.as_object().into_iter().flatten() {
             object["metadata"][k] = v.clone();
         }
-        let resource = ResourceKey::new("", if object["metadata"]["namespace"].is_null() { "namespaces" } else { self.kind });
+        let resource =
+            ResourceKey::new("", if object["metadata"]["namespace"].is_null() { "namespaces" } else { self.kind });
         self.push(Event::Version(Version { resource, kind, revision: Revision(revision), object }));
         self.ledger.versions().len() - 1
     }
@@ -112,8 +120,19 @@ fn removing_the_last_finalizer_makes_the_deletion_and_not_the_version_it_is_answ
     h.answer(1, 200, Some(("u", Some(5))));
     let marked = h.version(VersionType::Modified, "u", 5, &terminating);
     h.send(2, "operator/0", "PATCH", X, None);
-    let object = AnswerObject { uid: Some(Uid("u".into())), revision: Some(Revision(5)), terminating: true, ..AnswerObject::default() };
-    h.push(Event::Answer(Answer { id: RequestId(2), status: Some(200), reason: None, message: None, object: Some(object) }));
+    let object = AnswerObject {
+        uid: Some(Uid("u".into())),
+        revision: Some(Revision(5)),
+        terminating: true,
+        ..AnswerObject::default()
+    };
+    h.push(Event::Answer(Answer {
+        id: RequestId(2),
+        status: Some(200),
+        reason: None,
+        message: None,
+        object: Some(object),
+    }));
     let gone = h.version(VersionType::Deleted, "u", 6, &terminating);
     assert_eq!(h.ledger.claim(marked), Claim::By(RequestId(1)));
     assert_eq!(h.ledger.claim(gone), Claim::By(RequestId(2)));
@@ -201,8 +220,19 @@ fn a_status_write_on_a_terminating_object_is_not_its_end() {
     let terminating = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
     let mut h = History::new();
     h.send(1, "operator/0", "PATCH", X, None);
-    let object = AnswerObject { uid: Some(Uid("u".into())), revision: Some(Revision(5)), terminating: true, ..AnswerObject::default() };
-    h.push(Event::Answer(Answer { id: RequestId(1), status: Some(200), reason: None, message: None, object: Some(object) }));
+    let object = AnswerObject {
+        uid: Some(Uid("u".into())),
+        revision: Some(Revision(5)),
+        terminating: true,
+        ..AnswerObject::default()
+    };
+    h.push(Event::Answer(Answer {
+        id: RequestId(1),
+        status: Some(200),
+        reason: None,
+        message: None,
+        object: Some(object),
+    }));
     let changed = h.version(VersionType::Modified, "u", 5, &terminating);
     h.send(2, "kubelet-stub", "DELETE", X, None);
     h.answer(2, 200, Some(("u", None)));
@@ -256,14 +286,26 @@ fn a_deletion_without_grace_makes_two_versions_and_names_the_second() {
 fn a_namespace_ends_by_the_finalizer_of_its_spec() {
     let terminating = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "namespace": null});
     let object = || {
-        let object = AnswerObject { uid: Some(Uid("u".into())), revision: Some(Revision(5)), terminating: true, ..AnswerObject::default() };
+        let object = AnswerObject {
+            uid: Some(Uid("u".into())),
+            revision: Some(Revision(5)),
+            terminating: true,
+            ..AnswerObject::default()
+        };
         Some(object)
     };
     let mut h = History::new();
     let mut versions = Vec::new();
-    for (id, sub, base, kind) in [(1, "status", "4", VersionType::Modified), (2, "finalize", "5", VersionType::Deleted)] {
+    for (id, sub, base, kind) in [(1, "status", "4", VersionType::Modified), (2, "finalize", "5", VersionType::Deleted)]
+    {
         h.send(id, "namespace-controller", "PUT", &format!("/api/v1/namespaces/x/{sub}"), Some(base));
-        h.push(Event::Answer(Answer { id: RequestId(id), status: Some(200), reason: None, message: None, object: object() }));
+        h.push(Event::Answer(Answer {
+            id: RequestId(id),
+            status: Some(200),
+            reason: None,
+            message: None,
+            object: object(),
+        }));
         let v = h.version(kind, "u", 4 + id, &terminating);
         versions.push(v);
     }

@@ -28,7 +28,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                 &["Background", "Foreground", "Orphan"],
             ),
             StepAction::SetPod(s) => {
-                one_of(action.key("phase"), s.phase.as_ref(), &["Pending", "Running", "Succeeded", "Failed", "Evicted"]);
+                one_of(
+                    action.key("phase"),
+                    s.phase.as_ref(),
+                    &["Pending", "Running", "Succeeded", "Failed", "Evicted"],
+                );
             }
             _ => {}
         }

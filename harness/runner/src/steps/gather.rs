@@ -26,7 +26,9 @@ impl Play<'_> {
     pub(super) fn show(&self, gather: &Gather) -> Result<(), Failure> {
         let found: Vec<Value> = {
             let live = self.stage.recorder.live();
-            if let Some(target) = &gather.target { api::referred(&live.world, target, self.namespace()).into_iter().cloned().collect() } else {
+            if let Some(target) = &gather.target {
+                api::referred(&live.world, target, self.namespace()).into_iter().cloned().collect()
+            } else {
                 let subject = &self.stage.plan.suite.subject;
                 live.world.of_kind(&subject.api_version, &subject.kind).map(|l| l.object.clone()).collect()
             }

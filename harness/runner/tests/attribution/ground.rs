@@ -15,11 +15,7 @@ use spiritlevel_model::{
     history::Event,
 };
 use spiritlevel_proxy::{Director, HostPort, Listener};
-use spiritlevel_runner::{
-    hub::Guest,
-    lane::Lane,
-    recorder::Recorder,
-};
+use spiritlevel_runner::{hub::Guest, lane::Lane, recorder::Recorder};
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use tokio::runtime::Runtime;
 
@@ -91,7 +87,8 @@ impl Ground {
         self.lane.kubelet().rules(HOME, KubeletRules { matches: vec![by_hand], ..KubeletRules::default() });
         // Without its account, admission refuses pods.
         let accounts = ResourceKey::new("", "serviceaccounts");
-        let there = self.guest.recorder.wait_for(DEADLINE, |live| live.world.at(&accounts, Some(HOME), "default").map(drop));
+        let there =
+            self.guest.recorder.wait_for(DEADLINE, |live| live.world.at(&accounts, Some(HOME), "default").map(drop));
         there.await.ok_or("there is no default account")?;
         Ok(())
     }

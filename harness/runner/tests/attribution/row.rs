@@ -81,7 +81,14 @@ impl<'a> Row<'a> {
     }
 
     /// Sends, and waits for the reply, whatever it is.
-    pub(crate) async fn send_as(&self, who: &str, method: &str, url: &str, content_type: &str, body: &Value) -> Result<Sent, Box<dyn Error>> {
+    pub(crate) async fn send_as(
+        &self,
+        who: &str,
+        method: &str,
+        url: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<Sent, Box<dyn Error>> {
         let from = self.live().records.len();
         let client = self.ground.clients.get(who).ok_or_else(|| format!("there is no client of {who}"))?;
         let request = http::Request::builder().method(method).uri(url).header(http::header::CONTENT_TYPE, content_type);
@@ -149,7 +156,8 @@ impl<'a> Row<'a> {
             return Ok(());
         }
         let exchanges = self.exchanges(object);
-        Err(format!("request {} made {made:?} of {object}, not {expected:?}:\n{}{exchanges}", sent.id, table(&life)).into())
+        Err(format!("request {} made {made:?} of {object}, not {expected:?}:\n{}{exchanges}", sent.id, table(&life))
+            .into())
     }
 
     /// Fails unless the API server answered as the row rests upon.
@@ -170,8 +178,13 @@ impl<'a> Row<'a> {
         let here = |r: Option<&ResourceKey>| r.is_some_and(|r| r.to_string() == resource);
         let named = |n: Option<&str>| n.is_none_or(|n| n == name);
         for write in live.ledger.writes().filter(|w| here(w.info.resource.as_ref()) && named(w.info.name.as_deref())) {
-            let answer = write.answer.as_ref().map(|(seq, a)| format!("answered at {seq} {:?} {:?}", a.status, a.object));
-            let _ = writeln!(text, "      request {} at {} by {}: {} -> {answer:?}", write.id, write.sent_seq, write.actor, write.info);
+            let answer =
+                write.answer.as_ref().map(|(seq, a)| format!("answered at {seq} {:?} {:?}", a.status, a.object));
+            let _ = writeln!(
+                text,
+                "      request {} at {} by {}: {} -> {answer:?}",
+                write.id, write.sent_seq, write.actor, write.info
+            );
         }
         text
     }
@@ -200,7 +213,8 @@ impl Made {
 // === helpers ===
 
 fn life(live: &Live, object: &str) -> Vec<Made> {
-    let is = |seen: &Seen| format!("{}/{}", seen.version.resource, seen.version.object.name().unwrap_or_default()) == object;
+    let is =
+        |seen: &Seen| format!("{}/{}", seen.version.resource, seen.version.object.name().unwrap_or_default()) == object;
     let all = live.ledger.versions().iter().enumerate().filter(|(_, seen)| is(seen));
     all.map(|(index, seen)| made(live, index, seen)).collect()
 }
@@ -225,7 +239,9 @@ fn is_writing(live: &Live) -> bool {
 /// A version with its claim.
 pub(crate) fn made(live: &Live, index: usize, seen: &Seen) -> Made {
     let claim = live.ledger.claim(index);
-    let who = |id: &RequestId| live.ledger.write(*id).map_or_else(String::new, |w| format!("{} with {id}: {}", w.actor, w.info));
+    let who = |id: &RequestId| {
+        live.ledger.write(*id).map_or_else(String::new, |w| format!("{} with {id}: {}", w.actor, w.info))
+    };
     let by = match &claim {
         Claim::Nobody => "nobody".to_owned(),
         Claim::By(id) => who(id),
@@ -233,7 +249,8 @@ pub(crate) fn made(live: &Live, index: usize, seen: &Seen) -> Made {
     };
     let (version, seq) = (&seen.version, seen.seq);
     let name = version.object.name().unwrap_or_default();
-    let text = format!("{:?} {}/{name} rev {} seen at {seq}, by {by}", version.kind, version.resource, version.revision.0);
+    let text =
+        format!("{:?} {}/{name} rev {} seen at {seq}, by {by}", version.kind, version.resource, version.revision.0);
     let actor = live.ledger.author(index).map(|w| w.actor.0.clone());
     Made { kind: version.kind, object: version.object.clone(), claim, actor, text }
 }

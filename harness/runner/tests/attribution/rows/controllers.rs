@@ -23,7 +23,12 @@ fn workload(name: &str) -> Value {
 }
 
 fn ready(replicas: u64) -> impl Fn(&[Made]) -> bool {
-    move |made| made.last().is_some_and(|m| m.object["status"]["readyReplicas"] == replicas && m.object["status"]["observedGeneration"] == m.object["metadata"]["generation"])
+    move |made| {
+        made.last().is_some_and(|m| {
+            m.object["status"]["readyReplicas"] == replicas
+                && m.object["status"]["observedGeneration"] == m.object["metadata"]["generation"]
+        })
+    }
 }
 
 /// The names of objects of this kind that begin so.
@@ -39,12 +44,14 @@ pub(crate) async fn deployment(row: &Row<'_>) -> Outcome {
     body["spec"].as_object_mut().ok_or("no spec")?.remove("serviceName");
     row.send("operator/0", "POST", &url("deployments.apps", ""), &body).await?;
     row.until("deployments.apps/dep", ready(1)).await?;
-    let scaled = row.send("user", "PATCH", &url("deployments.apps", "dep/scale"), &json!({"spec": {"replicas": 2}})).await?;
+    let scaled =
+        row.send("user", "PATCH", &url("deployments.apps", "dep/scale"), &json!({"spec": {"replicas": 2}})).await?;
     row.answered(scaled, 200)?;
     row.authors("deployments.apps/dep", ready(2), &["operator/0", "user", "deployment-controller"]).await?;
     row.makes(scaled, "deployments.apps/dep", &[MODIFIED])?;
     for name in names(row, "replicasets.apps", "dep-") {
-        row.authors(&format!("replicasets.apps/{name}"), ready(2), &["deployment-controller", "replicaset-controller"]).await?;
+        row.authors(&format!("replicasets.apps/{name}"), ready(2), &["deployment-controller", "replicaset-controller"])
+            .await?;
     }
     for name in names(row, "pods", "dep-") {
         row.authors(&format!("pods/{name}"), |made| made.len() > 2, &["replicaset-controller", STUB]).await?;
@@ -73,7 +80,9 @@ pub(crate) async fn everything_has_an_author(row: &Row<'_>) -> Outcome {
         let api_servers_own = matches!(resource.as_str(), "resourcequotas" | "ipaddresses.networking.k8s.io");
         let raced = seen.version.object["metadata"]["name"] == "raced";
         // Our guest does not hear of what others do outside its namespaces.
-        let elsewhere = seen.version.object["metadata"]["namespace"].is_null() && resource != "persistentvolumes" && resource != "namespaces";
+        let elsewhere = seen.version.object["metadata"]["namespace"].is_null()
+            && resource != "persistentvolumes"
+            && resource != "namespaces";
         if made.actor.is_none() && !api_servers_own && !raced && !elsewhere {
             wrong.push(made);
         }

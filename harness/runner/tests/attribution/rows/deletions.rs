@@ -3,7 +3,11 @@
 use super::writes::config;
 use crate::{
     ground::DOOMED,
-    row::{ADDED, By::{Actor, This}, DELETED, MODIFIED, Made, Outcome, Row, Sent, url},
+    row::{
+        ADDED,
+        By::{Actor, This},
+        DELETED, MODIFIED, Made, Outcome, Row, Sent, url,
+    },
 };
 use serde_json::{Value, json};
 use spiritlevel_model::attribution::Claim;
@@ -24,8 +28,12 @@ pub(crate) async fn at_once(row: &Row<'_>) -> Outcome {
     row.answered(again, 404)?;
     row.made("configmaps/deleted", &[(ADDED, This(a)), (DELETED, This(b))]).await?;
     // Kinds that are answered with the object that is gone.
-    for (resource, spec) in [("serviceaccounts", Value::Null), ("services", json!({"clusterIP": "None", "ports": [{"port": 80}]}))] {
-        let a = row.send("user", "POST", &url(resource, ""), &json!({"metadata": {"name": "deleted"}, "spec": spec})).await?;
+    for (resource, spec) in
+        [("serviceaccounts", Value::Null), ("services", json!({"clusterIP": "None", "ports": [{"port": 80}]}))]
+    {
+        let a = row
+            .send("user", "POST", &url(resource, ""), &json!({"metadata": {"name": "deleted"}, "spec": spec}))
+            .await?;
         let b = row.send("operator/0", "DELETE", &url(resource, "deleted"), &Value::Null).await?;
         row.answered(b, 200)?;
         row.made(&format!("{resource}/deleted"), &[(ADDED, This(a)), (DELETED, This(b))]).await?;
@@ -63,7 +71,8 @@ pub(crate) async fn last_finalizer_by_patch(row: &Row<'_>) -> Outcome {
     let d = row.send("operator/0", "PATCH", &at, &json!({"metadata": {"finalizers": null}})).await?;
     let late = row.send("user", "PATCH", &at, &json!({"metadata": {"finalizers": null}})).await?;
     row.answered(late, 404)?;
-    row.made("configmaps/held-1", &[(ADDED, This(a)), (MODIFIED, This(b)), (MODIFIED, This(c)), (DELETED, This(d))]).await
+    row.made("configmaps/held-1", &[(ADDED, This(a)), (MODIFIED, This(b)), (MODIFIED, This(c)), (DELETED, This(d))])
+        .await
 }
 
 pub(crate) async fn last_finalizer_by_update(row: &Row<'_>) -> Outcome {
@@ -88,7 +97,8 @@ pub(crate) async fn collection(row: &Row<'_>) -> Outcome {
     let all = format!("{}?labelSelector=many%3Dyes", url("configmaps", ""));
     let gone = row.send("operator/0", "DELETE", &all, &Value::Null).await?;
     row.answered(gone, 200)?;
-    let freed = row.send("user", "PATCH", &url("configmaps", "many-3"), &json!({"metadata": {"finalizers": null}})).await?;
+    let freed =
+        row.send("user", "PATCH", &url("configmaps", "many-3"), &json!({"metadata": {"finalizers": null}})).await?;
     row.made("configmaps/many-1", &[(ADDED, This(a)), (DELETED, This(gone))]).await?;
     row.made("configmaps/many-2", &[(ADDED, This(b)), (DELETED, This(gone))]).await?;
     row.made("configmaps/many-3", &[(ADDED, This(c)), (MODIFIED, This(gone)), (DELETED, This(freed))]).await?;
@@ -142,7 +152,8 @@ pub(crate) async fn namespace(row: &Row<'_>) -> Outcome {
     let a = row.send("operator/0", "POST", &inside, &config("inside", "a")).await?;
     let at = format!("/api/v1/namespaces/{DOOMED}");
     let gone = row.send("user", "DELETE", &at, &Value::Null).await?;
-    let touched = row.send("harness/touch", "PATCH", &at, &json!({"metadata": {"annotations": {"touched": "1"}}})).await?;
+    let touched =
+        row.send("harness/touch", "PATCH", &at, &json!({"metadata": {"annotations": {"touched": "1"}}})).await?;
     row.made("configmaps/inside", &[(ADDED, This(a)), (DELETED, Actor("namespace-controller"))]).await?;
     let object = format!("namespaces/{DOOMED}");
     let is_over = |made: &[Made]| made.last().is_some_and(|m| m.kind == DELETED);

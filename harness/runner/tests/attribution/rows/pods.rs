@@ -147,7 +147,8 @@ pub(crate) async fn same_name_again(row: &Row<'_>) -> Outcome {
 
 pub(crate) async fn claim_grows(row: &Row<'_>) -> Outcome {
     let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
-    row.send("user", "POST", &url("persistentvolumeclaims", ""), &json!({"metadata": {"name": "grows"}, "spec": spec})).await?;
+    row.send("user", "POST", &url("persistentvolumeclaims", ""), &json!({"metadata": {"name": "grows"}, "spec": spec}))
+        .await?;
     let bound = |made: &[Made]| made.last().is_some_and(|m| m.object["status"]["phase"] == "Bound");
     row.until("persistentvolumeclaims/grows", bound).await?;
     let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});

@@ -3,7 +3,11 @@
 use super::writes::config;
 use crate::{
     ground::DEADLINE,
-    row::{ADDED, By::{Among, This}, DELETED, MODIFIED, Outcome, Row, Sent, url},
+    row::{
+        ADDED,
+        By::{Among, This},
+        DELETED, MODIFIED, Outcome, Row, Sent, url,
+    },
 };
 use serde_json::json;
 use spiritlevel_cluster::Component;
@@ -16,7 +20,8 @@ use std::{error::Error, time::Duration};
 
 pub(crate) async fn alternating(row: &Row<'_>) -> Outcome {
     let at = url("configmaps", "alternating");
-    let mut expected = vec![(ADDED, This(row.send("user", "POST", &url("configmaps", ""), &config("alternating", "0")).await?))];
+    let mut expected =
+        vec![(ADDED, This(row.send("user", "POST", &url("configmaps", ""), &config("alternating", "0")).await?))];
     for n in 1..=6 {
         let who = if n % 2 == 0 { "user" } else { "operator/0" };
         let sent = row.send(who, "PATCH", &at, &json!({"data": {"key": n.to_string()}})).await?;
@@ -42,7 +47,8 @@ pub(crate) async fn equal_patches(row: &Row<'_>) -> Outcome {
         let life = row.until("configmaps/raced", |made| made.len() >= expected.len()).await?;
         let last = &life[expected.len() - 1];
         let managers = last.object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-        let owner = managers.iter().find(|m| m["fieldsV1"]["f:data"]["f:key"].is_object()).map(|m| m["manager"].clone());
+        let owner =
+            managers.iter().find(|m| m["fieldsV1"]["f:data"]["f:key"].is_object()).map(|m| m["manager"].clone());
         let right = if owner == Some(json!("by-user")) { user.id } else { operator.id };
         match &last.claim {
             Claim::By(id) if *id != right => return Err(format!("round {n}: {owner:?} made it, not {id}").into()),
@@ -58,9 +64,10 @@ pub(crate) async fn equal_patches(row: &Row<'_>) -> Outcome {
 pub(crate) async fn reply_lost(row: &Row<'_>) -> Outcome {
     let a = row.send("operator/0", "POST", &url("configmaps", ""), &config("reply-lost", "a")).await?;
     row.answered(a, 201)?;
-    let broken = row.ground.guest.recorder.live().records.iter().any(|r| {
-        matches!(&r.event, Event::Reply(reply) if reply.id == a.id && reply.outcome == ReplyOutcome::Broken)
-    });
+    let broken =
+        row.ground.guest.recorder.live().records.iter().any(
+            |r| matches!(&r.event, Event::Reply(reply) if reply.id == a.id && reply.outcome == ReplyOutcome::Broken),
+        );
     if !broken {
         return Err("the reply was not lost".into());
     }
@@ -73,7 +80,9 @@ pub(crate) async fn client_gone(row: &Row<'_>) -> Outcome {
         let name = format!("client-gone-{attempt}");
         let sent = cut_off(row, &name, Duration::from_millis(10 * attempt)).await?;
         // Cut too early, the request has not left the proxy; too late, a thread of the API server was still running.
-        if sent.status.is_none() && row.ground.guest.recorder.live().ledger.write(sent.id).is_some_and(|w| w.answer.is_some()) {
+        if sent.status.is_none()
+            && row.ground.guest.recorder.live().ledger.write(sent.id).is_some_and(|w| w.answer.is_some())
+        {
             return row.made(&format!("configmaps/{name}"), &[(ADDED, This(sent))]).await;
         }
     }
@@ -100,7 +109,9 @@ async fn cut_off(row: &Row<'_>, name: &str, after: Duration) -> Result<Sent, Box
     cluster.thaw(Component::ApiServer).await?;
     arrived.ok_or("the request never arrived")?;
     let sent = sent?;
-    let over = |live: &Live| live.records.iter().any(|r| matches!(&r.event, Event::Reply(reply) if reply.id == sent.id)).then_some(());
+    let over = |live: &Live| {
+        live.records.iter().any(|r| matches!(&r.event, Event::Reply(reply) if reply.id == sent.id)).then_some(())
+    };
     recorder.wait_for(DEADLINE, over).await.ok_or("the exchange never ended")?;
     Ok(sent)
 }

@@ -2,7 +2,11 @@
 
 use crate::{
     ground::HOME,
-    row::{ADDED, By::{Actor, Nobody, This}, MODIFIED, Outcome, Row, url},
+    row::{
+        ADDED,
+        By::{Actor, Nobody, This},
+        MODIFIED, Outcome, Row, url,
+    },
 };
 use serde_json::{Value, json};
 
@@ -112,7 +116,11 @@ pub(crate) async fn status_of_custom_resource(row: &Row<'_>) -> Outcome {
     object["status"]["ready"] = json!(2);
     let c = row.send("operator/0", "PUT", &format!("{at}/status"), &object).await?;
     let d = row.send("user", "PATCH", &at, &json!({"spec": {"replicas": 2}})).await?;
-    row.made("widgets.example.com/w", &[(ADDED, This(a)), (MODIFIED, This(b)), (MODIFIED, This(c)), (MODIFIED, This(d))]).await
+    row.made(
+        "widgets.example.com/w",
+        &[(ADDED, This(a)), (MODIFIED, This(b)), (MODIFIED, This(c)), (MODIFIED, This(d))],
+    )
+    .await
 }
 
 pub(crate) async fn status_of_built_in(row: &Row<'_>) -> Outcome {
@@ -139,7 +147,8 @@ pub(crate) async fn scale(row: &Row<'_>) -> Outcome {
 pub(crate) async fn nothing_stored(row: &Row<'_>) -> Outcome {
     let at = url("configmaps", "untouched");
     let a = row.send("user", "POST", &url("configmaps", ""), &config("untouched", "a")).await?;
-    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}});
+    let token =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}});
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
     let patch = json!({"data": {"key": "b"}});
@@ -162,7 +171,9 @@ pub(crate) async fn side_effects_of_the_api_server(row: &Row<'_>) -> Outcome {
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/widgets.example.com": "100"}}});
     let at = url("resourcequotas", "q");
     let a = row.send("operator/0", "POST", &url("resourcequotas", ""), &quota).await?;
-    let used = |object: &Value| object["status"]["used"]["count/widgets.example.com"].as_str().and_then(|n| n.parse::<u64>().ok());
+    let used = |object: &Value| {
+        object["status"]["used"]["count/widgets.example.com"].as_str().and_then(|n| n.parse::<u64>().ok())
+    };
     let made = row.until("resourcequotas/q", |made| made.last().is_some_and(|m| used(&m.object).is_some())).await?;
     let counted = made.len();
     let before = used(&made[counted - 1].object);
@@ -175,5 +186,6 @@ pub(crate) async fn side_effects_of_the_api_server(row: &Row<'_>) -> Outcome {
     if used(&made[counted].object) <= before {
         return Err(format!("{HOME}: the quota does not count").into());
     }
-    row.made("resourcequotas/q", &[(ADDED, This(a)), (MODIFIED, Actor("resourcequota-controller")), (MODIFIED, Nobody)]).await
+    row.made("resourcequotas/q", &[(ADDED, This(a)), (MODIFIED, Actor("resourcequota-controller")), (MODIFIED, Nobody)])
+        .await
 }
