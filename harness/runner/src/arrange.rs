@@ -15,7 +15,7 @@ use spiritlevel_model::{
     Actor, Meta, ResourceKey,
     bindings::{self, Bindings, Unresolved},
     history::Event,
-    suite::{Access, Kubelet, Network},
+    suite::{Access, Kubelet, Network, RestartPolicy},
 };
 use spiritlevel_operator::{Bind, Isolation, Launch, Sandbox, SandboxSpec, ServiceAccountDir};
 use std::{
@@ -199,10 +199,15 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
 /// Until a replica watches the subjects, or asks for anything at all for long enough.
 async fn until_up(stage: &Stage) -> Result<(), Error> {
     let subject = &stage.plan.suite.subject;
+    // One that comes up at the second try is a finding, not an error: its Deployment would have brought it back as well.
+    let tries = match stage.plan.process.restart.policy {
+        RestartPolicy::Always => 3,
+        RestartPolicy::Never => 1,
+    };
     let watches = |live: &crate::recorder::Live| {
         let resource =
             live.world.kind(&subject.api_version, &subject.kind).map(spiritlevel_model::history::KindInfo::key);
-        let ended = stage.replicas().iter().any(|r| r.crashes() > 0);
+        let ended = stage.replicas().iter().any(|r| r.crashes() >= tries);
         let opened = live.records.iter().any(|r| match &r.event {
             Event::StreamOpened(s) => s.actor.is_operator() && Some(&s.resource) == resource.as_ref(),
             _ => false,

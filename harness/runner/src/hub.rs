@@ -122,6 +122,8 @@ fn concerns(guest: &dyn Guest, version: &Version) -> bool {
         (None, "namespaces") => object.name(),
         // A volume belongs to its claim.
         (None, "persistentvolumes") => object["spec"]["claimRef"]["namespace"].as_str(),
+        // An address belongs to its Service.
+        (None, "ipaddresses") => object["spec"]["parentRef"]["namespace"].as_str(),
         _ => None,
     };
     namespace.is_none_or(|n| guest.owns(n))
