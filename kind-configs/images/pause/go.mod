@@ -1,0 +1,3 @@
+module spiritlevel.dev/images/pause
+
+go 1.26
