@@ -53,13 +53,22 @@ func (s *k3sServer) provideVolumes(ctx context.Context) {
 // runVolumes is the command `volumes`, for a node that kubeadm set up.
 func runVolumes(arguments []string) int {
 	flags := pflag.NewFlagSet("volumes", pflag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "an administrator's; without it volumes are only opened to all users")
+	kubeconfig := flags.String("kubeconfig", "", "an administrator's; while it is not there, volumes are only opened to all users")
 	root := flags.String("root", "/var/local-path-provisioner", "directory of the volumes")
 	must(flags.Parse(arguments))
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	if *kubeconfig != "" {
-		go newProvisioner(*kubeconfig, *root, "").run(ctx)
+		go func() {
+			// On a control plane it appears when the node is set up, elsewhere never.
+			for ctx.Err() == nil {
+				if _, err := os.Stat(*kubeconfig); err == nil {
+					newProvisioner(*kubeconfig, *root, "").run(ctx)
+					return
+				}
+				time.Sleep(200 * time.Millisecond)
+			}
+		}()
 	}
 	must(openVolumes(ctx, *root, hostPathVolumes))
 	return 0
