@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -12,16 +13,18 @@ import (
 // What tells the second start of the same command that it is the second.
 const stage = "K3S_FIRST_PROCESS"
 
-// firstProcess sets the container up, starts the same command again as its child, and only reaps and forwards signals from
+// firstProcess sets the container up for a node, if it is to be one, starts the same command again as its child, and only reaps and forwards signals from
 // then on: containerd's shims and the pods' processes become its children, and the child can wait for its own in peace.
-func firstProcess() int {
+func firstProcess(node bool) int {
 	// A namespace belongs to a thread, and the child gets those of the thread that starts it.
 	runtime.LockOSThread()
-	// Docker shows cgroup v1 as the host has it: below this namespace's root, /proc/self/cgroup and the mounts agree again.
-	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-		say("no cgroup namespace of its own: %v", err)
+	if node {
+		// Docker shows cgroup v1 as the host has it: below this namespace's root, /proc/self/cgroup and the mounts agree again.
+		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+			must(fmt.Errorf("a node needs a privileged container, a control plane alone (--disable-agent) does not: %w", err))
+		}
+		arrangeMounts()
 	}
-	arrangeMounts()
 	// Reaps orphans even where something else is process 1, as with `docker run --init`.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		say("orphans go to somebody else: %v", err)

@@ -36,9 +36,11 @@ type k3sServer struct {
 	extra         map[string]*[]string
 	labels        []string
 	taints        []string
+	token         string
+	forgot        []string
 }
 
-// Flags of k3s that mean nothing here: they are told and forgotten. Any other unknown flag is an error, as with k3s.
+// Flags of k3s that mean nothing here: they are named in the log and forgotten. Any other unknown flag is an error, as with k3s.
 var forgotten = []string{
 	"advertise-address", "bind-address", "cluster-domain", "cluster-init", "debug", "default-local-storage-path",
 	"disable-apiserver", "disable-cloud-controller", "disable-etcd", "disable-helm-controller", "disable-network-policy",
@@ -48,18 +50,21 @@ var forgotten = []string{
 }
 
 func runK3s(arguments []string) int {
-	if os.Getenv(stage) == "" {
-		return firstProcess()
-	}
-	must(os.Unsetenv(stage))
 	server, err := parseK3s(arguments)
 	if errors.Is(err, pflag.ErrHelp) {
 		return 0
 	}
 	must(err)
+	if os.Getenv(stage) == "" {
+		return firstProcess(!server.withoutAgent)
+	}
+	must(os.Unsetenv(stage))
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	say("Starting k3s-shaped server on node %s, without %v", server.node, server.disabled)
+	if len(server.forgot) > 0 {
+		say("these flags mean nothing here: %v", server.forgot)
+	}
 	server.prepare()
 	programs := newSupervisor("/var/log/k3s")
 	go server.bringUp(ctx, programs)
@@ -82,7 +87,7 @@ func parseK3s(arguments []string) (*k3sServer, error) {
 	flags.BoolVar(&s.withoutAgent, "disable-agent", false, "no node: the control plane only")
 	flags.BoolVar(&s.withoutSched, "disable-scheduler", false, "no scheduler")
 	flags.BoolVar(&s.withoutProxy, "disable-kube-proxy", false, "no kube-proxy")
-	token := flags.StringP("token", "t", environment("K3S_TOKEN", ""), "secret with which nodes would join")
+	flags.StringVarP(&s.token, "token", "t", environment("K3S_TOKEN", ""), "secret with which nodes would join")
 	flags.StringVarP(&s.kubeconfig, "write-kubeconfig", "o", environment("K3S_KUBECONFIG_OUTPUT", "/etc/rancher/k3s/k3s.yaml"), "the administrator's kubeconfig")
 	mode := flags.String("write-kubeconfig-mode", environment("K3S_KUBECONFIG_MODE", "600"), "its permissions")
 	flags.IntVar(&s.port, "https-listen-port", 6443, "port of the API server")
@@ -110,7 +115,7 @@ func parseK3s(arguments []string) (*k3sServer, error) {
 	}
 	flags.Visit(func(flag *pflag.Flag) {
 		if slices.Contains(forgotten, flag.Name) {
-			say("--%s means nothing here", flag.Name)
+			s.forgot = append(s.forgot, flag.Name)
 		}
 	})
 	bits, err := strconv.ParseUint(*mode, 8, 32)
@@ -124,10 +129,6 @@ func parseK3s(arguments []string) (*k3sServer, error) {
 		s.node = strings.ToLower(host)
 	}
 	s.address = nodeAddress()
-	if *token != "" {
-		must(os.MkdirAll(filepath.Join(s.data, "server"), 0o755))
-		must(os.WriteFile(filepath.Join(s.data, "server/token"), []byte(*token+"\n"), 0o600))
-	}
 	return s, nil
 }
 
@@ -176,6 +177,7 @@ func (s *k3sServer) prepare() {
 		must(os.MkdirAll(directory, 0o755))
 	}
 	must(os.MkdirAll(s.path("server/db/etcd"), 0o700))
+	must(os.WriteFile(s.path("server/token"), []byte(s.token+"\n"), 0o600))
 	tls := s.path("server/tls")
 	server := newAuthority(tls, "server-ca")
 	client := newAuthority(tls, "client-ca")

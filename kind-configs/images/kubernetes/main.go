@@ -15,6 +15,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/component-base/version"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 	kubeapiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -54,6 +55,8 @@ func main() {
 		os.Exit(runK3s(os.Args[1:]))
 	case "volumes":
 		os.Exit(runVolumes(os.Args[1:]))
+	case "--version", "-v":
+		fmt.Printf("k3s version %s (a stand-in with its contract)\n", version.Get().GitVersion)
 	default:
 		fmt.Fprintf(os.Stderr, "unknown command %q\n", name)
 		os.Exit(2)

@@ -19,8 +19,8 @@ var machineSysctls = map[string]string{
 	"vm/panic_on_oom":           "0",
 }
 
-// arrangeMounts makes of a privileged container's file system what kubelet and containerd expect. In an unprivileged one
-// each step fails, is told, and does no harm: the control plane alone needs none of it.
+// arrangeMounts makes of a privileged container's file system what kubelet and containerd expect. A
+// step that fails is told; most pods do without it.
 func arrangeMounts() {
 	told := func(what string, err error) {
 		if err != nil {

@@ -205,7 +205,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	name := "pvc-" + string(claim.UID)
 	path := filepath.Join(p.root, fmt.Sprintf("%s_%s_%s", name, claim.Namespace, claim.Name))
 	if node == p.node {
-		if err := os.MkdirAll(path, 0o777); err != nil {
+		if err := firstOf(os.MkdirAll(path, 0o777), os.Chmod(path, 0o777)); err != nil {
 			return err
 		}
 	}
