@@ -27,7 +27,6 @@ pub(crate) fn read(info: &RequestInfo, content_type: Option<&str>, body: &[u8]) 
         let preconditions = &json["preconditions"];
         let (uid, resource_version) = (text(&preconditions["uid"]), text(&preconditions["resourceVersion"]));
         return Bodies {
-            precondition: uid.is_some() || resource_version.is_some(),
             uid: uid.map(spiritlevel_model::Uid),
             resource_version,
             json: Some(json),
@@ -43,7 +42,6 @@ pub(crate) fn read(info: &RequestInfo, content_type: Option<&str>, body: &[u8]) 
         resource_version: text(&meta["resourceVersion"]).or_else(|| tested_version(&json)),
         uid: json.uid(),
         apply,
-        precondition: false,
         json: Some(json),
     }
 }
@@ -104,9 +102,10 @@ mod tests {
             "application/json",
             r#"{"kind":"DeleteOptions","preconditions":{"uid":"u","resourceVersion":"5"}}"#,
         );
-        assert_eq!((careful.precondition, careful.resource_version.as_deref()), (true, Some("5")));
+        assert_eq!(careful.resource_version.as_deref(), Some("5"));
         assert_eq!(careful.uid.unwrap().0, "u");
-        assert!(!of("DELETE", "application/json", "").precondition);
-        assert!(!of("DELETE", "application/json", r#"{"propagationPolicy":"Foreground"}"#).precondition);
+        assert_eq!(of("DELETE", "application/json", ""), Bodies::default());
+        let plain = of("DELETE", "application/json", r#"{"propagationPolicy":"Foreground"}"#);
+        assert_eq!((plain.uid, plain.resource_version), (None, None));
     }
 }

@@ -25,6 +25,11 @@ pub trait Director: Send + Sync + 'static {
     /// meanwhile for all but `conflict` and `mark`.
     fn perform<'a>(&'a self, firing: &'a Firing, exchange: &'a Exchange<'a>) -> BoxFuture<'a, ()>;
 
+    /// The API server has answered the request of a `conflict`, and its client has not heard yet: the touch can be undone.
+    fn answered<'a>(&'a self, _firing: &'a Firing, _exchange: &'a Exchange<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Returns when what a `hold` or `delayEvents` waits for has happened, or the fault is healed; says which.
     fn released<'a>(&'a self, fault: &'a str, until: &'a Until) -> BoxFuture<'a, String>;
 

@@ -242,6 +242,9 @@ impl Transit {
                 None => return self.finish(Course::Gone),
             };
             self.record_answer(parts.status, AnswerBody::read(&bytes));
+            if let Some(firing) = self.firing.as_ref().filter(|f| matches!(f.action, Action::Conflict {})) {
+                path.director.answered(firing, &self.view()).await;
+            }
             match self.act(At::AfterCommit).await {
                 Course::On => self.deliver_whole(Response::from_parts(parts, body::whole(bytes))).await,
                 course => self.finish(course),

@@ -4,6 +4,7 @@
 //! A reader for messages without their schema, since only field numbers are needed; it returns nothing for what it does
 //! not understand, and a body is passed on untouched whatever it returns.
 
+use serde_json::json;
 use spiritlevel_model::{Uid, fault::Bodies};
 
 /// What the Kubernetes protobuf serializer writes first.
@@ -32,10 +33,11 @@ fn object(raw: Message<'_>) -> Bodies {
 }
 
 fn delete_options(raw: Message<'_>) -> Bodies {
-    let Some(preconditions) = raw.bytes(2).map(Message) else { return Bodies::default() };
+    let preconditions = Message(raw.bytes(2).unwrap_or_default());
     let (uid, resource_version) = (preconditions.text(1), preconditions.text(2));
     Bodies {
-        precondition: uid.is_some() || resource_version.is_some(),
+        // All that is asked of a delete's body later on.
+        json: raw.text(5).map(|dry_run| json!({"dryRun": [dry_run]})),
         uid: uid.map(Uid),
         resource_version,
         ..Bodies::default()
@@ -167,22 +169,28 @@ mod tests {
         assert_eq!(bodies.resource_version.as_deref(), Some("42"));
         assert_eq!(bodies.labels["app"], "pg");
         assert_eq!(bodies.labels["long"], long);
-        assert!(!bodies.precondition);
     }
 
     #[test]
     fn preconditions_of_a_delete_are_read() {
         for (preconditions, expected) in [
-            (vec![], (false, None, None)),
-            (field(2, &field(1, b"u-1")), (true, Some("u-1"), None)),
-            (field(2, &field(2, b"42")), (true, None, Some("42"))),
-            (field(2, &[]), (false, None, None)),
+            (vec![], (None, None)),
+            (field(2, &field(1, b"u-1")), (Some("u-1"), None)),
+            (field(2, &field(2, b"42")), (None, Some("42"))),
+            (field(2, &[]), (None, None)),
         ] {
             let grace = vec![1 << 3, 30];
             let bodies = read(&unknown("DeleteOptions", &[grace, preconditions].concat())).unwrap();
             let uid = bodies.uid.map(|u| u.0);
-            assert_eq!((bodies.precondition, uid.as_deref(), bodies.resource_version.as_deref()), expected);
+            assert_eq!((uid.as_deref(), bodies.resource_version.as_deref()), expected);
+            assert_eq!(bodies.json, None);
         }
+    }
+
+    #[test]
+    fn a_dry_run_of_a_delete_is_read() {
+        let bodies = read(&unknown("DeleteOptions", &[vec![1 << 3, 30], field(5, b"All")].concat())).unwrap();
+        assert_eq!(bodies.json, Some(json!({"dryRun": ["All"]})));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::recorder::Recorder;
 use kube::Client;
 use serde_json::{Value, json};
-use spiritlevel_model::{Actor, Meta, RequestInfo, fault::Exchange, history::Event, plan::Plan, suite::Leases};
+use spiritlevel_model::{Actor, Meta, RequestInfo, history::Event, plan::Plan, suite::Leases};
 use std::{
     fs::File,
     io::Write,
@@ -46,15 +46,9 @@ impl HarnessWrites {
         }
     }
 
-    /// Changes an annotation of the object that a request is about, so that its resourceVersion is old.
-    pub(crate) async fn touch_for_conflict(&self, recorder: &Recorder, exchange: &Exchange<'_>, fault: &str) {
-        let Some(url) = object_url(exchange.info, exchange.name()) else { return };
-        let undo = json!({"fault": fault, "url": url, "undo": {"metadata": {"annotations": {TOUCH: Value::Null}}}});
-        self.undo_record(recorder, &undo);
-        let patch = json!({"metadata": {"annotations": {TOUCH: self.next_touch().to_string()}}});
-        if let Err(e) = merge_patch(&self.conflict, &url, &patch).await {
-            recorder.record(Event::Note { text: format!("fault {fault}: {url} could not be touched: {e}") });
-        }
+    /// As whom objects are touched for a conflict.
+    pub(crate) fn conflict(&self) -> &Client {
+        &self.conflict
     }
 
     /// Releases the leases of a replica that is dead, so that its successor need not wait until they run out.
@@ -108,8 +102,18 @@ pub(crate) fn object_url(info: &RequestInfo, name: Option<&str>) -> Option<Strin
 
 /// A JSON merge patch.
 pub(crate) async fn merge_patch(client: &Client, url: &str, patch: &Value) -> Result<Value, kube::Error> {
+    patch_as(client, "application/merge-patch+json", url, patch).await
+}
+
+/// A patch of any type.
+pub(crate) async fn patch_as(
+    client: &Client,
+    media_type: &str,
+    url: &str,
+    patch: &Value,
+) -> Result<Value, kube::Error> {
     let request = http::Request::patch(url)
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .header(http::header::CONTENT_TYPE, media_type)
         .body(patch.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
     client.request(request).await

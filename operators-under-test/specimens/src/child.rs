@@ -113,6 +113,27 @@ pub(crate) async fn keep<K: Kind>(operator: &Operator, declared: &K) -> Result<(
     change(operator, &live, serde_json::to_value(declared)?).await
 }
 
+/// As [`keep`], by server-side apply that gives way to other managers of a field: 409 says that there is one.
+pub(crate) async fn apply<K: Kind>(operator: &Operator, declared: &K) -> Result<()> {
+    let name = declared.name_any();
+    let mut fields = serde_json::to_value(declared)?;
+    let live = read::<K>(operator, &name).await?;
+    if let Some(live) = &live {
+        if sample_of(live) != sample_of(declared) {
+            return Err(Error::Foreign { kind: K::kind(&()).into_owned(), name });
+        }
+        if covers(&serde_json::to_value(live)?, &fields) {
+            return Ok(());
+        }
+    }
+    fields["apiVersion"] = json!(K::api_version(&()));
+    fields["kind"] = json!(K::kind(&()));
+    let tried = format!("apply {}", called::<K>(&name));
+    let api = operator.api::<K>();
+    api.patch(&name, &PatchParams::apply("specimens"), &Patch::Apply(fields)).await.map_err(Error::request(tried))?;
+    Ok(())
+}
+
 /// Merges fields into a child, on the condition that it is still the version that was read.
 pub(crate) async fn change<K: Kind>(operator: &Operator, live: &K, mut fields: Value) -> Result<()> {
     fields["metadata"]["resourceVersion"] = json!(live.resource_version());

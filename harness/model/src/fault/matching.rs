@@ -158,15 +158,19 @@ impl Exchange<'_> {
         self.info.name.as_deref().or(self.bodies.name.as_deref())
     }
 
-    /// Whether the server can answer 409 Conflict because somebody else wrote: the request carries a resourceVersion or
-    /// a precondition, or is an unforced server-side apply.
+    /// Whether the server can answer 409 Conflict because somebody else wrote: the request carries a resourceVersion (a
+    /// delete as a precondition; one of a uid alone fails only for another object), or is an unforced server-side apply.
     pub fn can_conflict(&self) -> bool {
         match self.info.verb {
-            Verb::Update | Verb::Patch if self.bodies.apply => self.info.query.get("force").is_none_or(|f| f != "true"),
-            Verb::Update | Verb::Patch => self.bodies.resource_version.is_some(),
-            Verb::Delete => self.bodies.precondition,
+            Verb::Update | Verb::Patch => self.bodies.resource_version.is_some() || self.is_unforced_apply(),
+            Verb::Delete => self.bodies.resource_version.is_some(),
             _ => false,
         }
+    }
+
+    /// Whether it is a server-side apply that gives way to other managers of a field.
+    pub fn is_unforced_apply(&self) -> bool {
+        self.bodies.apply && self.info.query.get("force").is_none_or(|f| f != "true")
     }
 }
 
@@ -187,8 +191,6 @@ pub struct Bodies {
     pub uid: Option<Uid>,
     /// Whether it is a server-side apply.
     pub apply: bool,
-    /// Whether a delete carries `preconditions`.
-    pub precondition: bool,
 }
 
 impl Bodies {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Actor, RequestId, RequestInfo, StreamId};
+use crate::{Actor, RequestId, RequestInfo, StreamId, Uid};
 use serde_json::json;
 
 fn fault(yaml: serde_json::Value) -> Fault {
@@ -64,8 +64,19 @@ fn a_conflict_needs_a_request_that_can_conflict() {
     assert_eq!(ask_with(&mut rules, 2, "operator/0", "DELETE", url, &blind), None);
     let forced = Bodies { apply: true, ..Bodies::default() };
     assert_eq!(ask_with(&mut rules, 3, "operator/0", "PATCH", &format!("{url}?force=true"), &forced), None);
+    let this_one = Bodies { uid: Some(Uid("u-1".into())), ..Bodies::default() };
+    assert_eq!(ask_with(&mut rules, 4, "operator/0", "DELETE", url, &this_one), None);
     let careful = Bodies { resource_version: Some("5".into()), ..Bodies::default() };
-    assert_eq!(ask_with(&mut rules, 4, "operator/0", "PUT", url, &careful).as_deref(), Some("c"));
+    for (id, method, url, bodies) in [
+        (5, "PUT", url, &careful),
+        (6, "DELETE", url, &careful),
+        (7, "PATCH", url, &Bodies { apply: true, ..Bodies::default() }),
+        (8, "PATCH", &format!("{url}?force=true"), &Bodies { apply: true, ..careful.clone() }),
+    ] {
+        let mut rules = RuleSet::new(&[fault(json!({"name": "c", "do": {"conflict": {}}}))]).unwrap();
+        rules.arm("c");
+        assert_eq!(ask_with(&mut rules, id, "operator/0", method, url, bodies).as_deref(), Some("c"), "{id}");
+    }
 }
 
 fn stream(id: u64) -> Stream {

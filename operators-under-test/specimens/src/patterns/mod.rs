@@ -1,6 +1,7 @@
 //! The specimens: one file each, and the table that names them.
 
 mod n1;
+mod n10;
 mod n3;
 mod n7;
 mod s01;
@@ -57,6 +58,8 @@ pub(crate) enum Pattern {
     N3,
     /// Control: correct as long as no event gets lost in a live watch.
     N7,
+    /// Control: applies without force, and looks again after a conflict.
+    N10,
 }
 
 // === impl Pattern ===
@@ -64,7 +67,7 @@ pub(crate) enum Pattern {
 impl Pattern {
     /// Whether it is a negative control: it has no bug build.
     pub(crate) fn is_control(self) -> bool {
-        matches!(self, Self::N1 | Self::N3 | Self::N7)
+        matches!(self, Self::N1 | Self::N3 | Self::N7 | Self::N10)
     }
 
     /// Runs the specimen until the process ends.
@@ -83,6 +86,7 @@ impl Pattern {
             Self::N1 => n1::run(operator).await,
             Self::N3 => n3::run(operator).await,
             Self::N7 => n7::run(operator).await,
+            Self::N10 => n10::run(operator).await,
         }
     }
 }
