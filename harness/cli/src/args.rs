@@ -58,7 +58,45 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) selection: Selection,
     #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
     pub(crate) playing: Playing,
+}
+
+/// Where runs are made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where they are made")]
+pub(crate) struct Place {
+    /// Instead of the suites': processes with a kubelet stub, or clusters of containers with real pods.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<Provider>,
+    /// The image of a node, for k3s and kind; else SPIRITLEVEL_K3S_IMAGE, SPIRITLEVEL_KIND_IMAGE, the public ones.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) cluster_image: Option<String>,
+    /// Where the operator runs, for suites that say both.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) operator: Option<OperatorAs>,
+    /// Leave clusters of containers as they are, and say how to reach them.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OperatorAs {
+    /// As a process beside the cluster.
+    Process,
+    /// As a Deployment inside it.
+    Deployment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Provider {
+    /// Processes on this machine.
+    Local,
+    /// A container of rancher/k3s's contract.
+    K3s,
+    /// Containers made by the kind CLI.
+    Kind,
 }
 
 /// Which runs.

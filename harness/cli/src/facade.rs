@@ -85,7 +85,7 @@ impl Suite {
         Self {
             paths: vec![path.into()],
             selection: Selection { repeat: 1, nonce, ..Selection::default() },
-            how: How { jobs: 4, report_dir: "reports".into(), fail_fast: false },
+            how: How { jobs: 4, report_dir: "reports".into(), fail_fast: false, keep: false },
         }
     }
 

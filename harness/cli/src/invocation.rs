@@ -4,7 +4,6 @@ use crate::{
     bug,
     stop::{Cause, Stop},
 };
-use spiritlevel_cluster::assets::KUBERNETES_VERSION;
 use spiritlevel_model::{plan::Plan, verdict::VerdictKind};
 use spiritlevel_report::{ControlPlane, Event, Finished, Skipped};
 use spiritlevel_runner::{
@@ -32,6 +31,7 @@ pub(crate) struct How {
     pub(crate) jobs: usize,
     pub(crate) report_dir: PathBuf,
     pub(crate) fail_fast: bool,
+    pub(crate) keep: bool,
 }
 
 /// Hears what happens, in one order.
@@ -44,7 +44,8 @@ pub(crate) async fn play(planned: Vec<Planned>, how: &How, stop: &Stop, tell: Te
     let bridge = Arc::new(Mutex::new(Bridge { open, report_dir: how.report_dir.clone(), tell }));
     let hears = bridge.clone();
     let listener = Arc::new(move |event| hears.lock().unwrap_or_else(PoisonError::into_inner).hear(event));
-    let options = SessionOptions { jobs: how.jobs, report_dir: how.report_dir.clone(), fail_fast: how.fail_fast };
+    let (report_dir, keep) = (how.report_dir.clone(), how.keep);
+    let options = SessionOptions { jobs: how.jobs, report_dir, fail_fast: how.fail_fast, keep };
     let ended = session(plans, options, listener, stop.token.clone()).await;
     let mut bridge = bridge.lock().unwrap_or_else(PoisonError::into_inner);
     match (ended, stop.cause()) {
@@ -73,11 +74,9 @@ impl Bridge {
         let event = match event {
             SessionEvent::Say(text) => Event::Progress(text),
             SessionEvent::Notice(text) => Event::Notice(text),
-            SessionEvent::LaneReady(times) => Event::ControlPlaneReady(ControlPlane {
-                provider: "local".into(),
-                version: KUBERNETES_VERSION.into(),
-                took: times.total,
-            }),
+            SessionEvent::LaneReady(provider, version, times) => {
+                Event::ControlPlaneReady(ControlPlane { provider: provider.into(), version, took: times.total })
+            }
             SessionEvent::RunStarted(plan) => Event::RunStarted { title: plan.title(), key: plan.namespace },
             SessionEvent::RunPhase(key, phase) => Event::RunPhase { key, phase },
             SessionEvent::RunFinished(output) => {

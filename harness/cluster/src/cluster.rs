@@ -5,10 +5,27 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 
-use crate::{CollectionProof, Endpoint, Error, Exit, Identity, Kind};
+use crate::{CollectionProof, Endpoint, Error, Exit, Identity, Kind, LocalCluster, Nodes};
 
 /// A real Kubernetes API server and what belongs to it. Everything takes `&self`, so that runs can share one.
 pub trait Cluster: Send + Sync {
+    /// `local`, `k3s` or `kind`.
+    fn provider(&self) -> &'static str;
+
+    /// What the API server calls itself, such as `v1.36.3`.
+    fn version(&self) -> &str;
+
+    /// The processes, where they are processes of this machine.
+    fn local(&self) -> Option<&LocalCluster> {
+        None
+    }
+
+    /// How what was kept is found and removed, where something is.
+    fn kept(&self) -> Option<String>;
+
+    /// The nodes, where kubelets and pods are real.
+    fn nodes(&self) -> Option<&Nodes>;
+
     /// The API server itself, not a proxy.
     fn endpoint(&self) -> &Endpoint;
 

@@ -162,6 +162,68 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// No Docker daemon.
+    #[error(
+        "reach Docker: {reason}. The providers k3s and kind need it: start the daemon, or point DOCKER_HOST to one, and make \
+         sure that you may use its socket (group `docker`); the provider local needs none"
+    )]
+    NoDocker {
+        /// What the client said.
+        reason: String,
+    },
+    /// Docker refused something.
+    #[error("{action}: {reason}")]
+    Docker {
+        /// What was being done.
+        action: String,
+        /// What Docker said, and what helps where that is known.
+        reason: String,
+    },
+    /// An image that is neither here nor in its registry.
+    #[error(
+        "get the image {image}: {reason}. Where there is no registry, build a stand-in with `kind-configs/images/build` and \
+         name it: --cluster-image, SPIRITLEVEL_K3S_IMAGE, SPIRITLEVEL_KIND_IMAGE"
+    )]
+    NoImage {
+        /// As asked for.
+        image: String,
+        /// What Docker said.
+        reason: String,
+    },
+    /// A program in a container failed.
+    #[error("run `{command}` in {container}: {status}{}{output}", if output.is_empty() { "" } else { ": " })]
+    InContainer {
+        /// The program and its arguments.
+        command: String,
+        /// Where.
+        container: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        output: String,
+    },
+    /// A node that the cluster does not have.
+    #[error("find the node {name}: the cluster has {known}")]
+    NoNode {
+        /// As asked for.
+        name: String,
+        /// The nodes there are.
+        known: String,
+    },
+    /// The kind CLI is missing.
+    #[error(
+        "find the kind CLI: it is not in the PATH, and {reason}; see https://kind.sigs.k8s.io, or use the provider k3s"
+    )]
+    NoKind {
+        /// Why it could not be installed.
+        reason: String,
+    },
+    /// kind's configuration makes no sense.
+    #[error("read kind's configuration: {reason}")]
+    KindConfig {
+        /// What is wrong.
+        reason: String,
+    },
     /// Not a CRD at all.
     #[error("install a CRD: {reason}; expected an object of kind CustomResourceDefinition, apiextensions.k8s.io/v1")]
     NotACrd {
@@ -208,8 +270,59 @@ impl Error {
         }
     }
 
+    /// What Docker refused, with a remedy where one is known.
+    pub(crate) fn docker(action: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (action, mut reason) = (action.into(), reason.into());
+        if let Some(remedy) = remedy(&reason) {
+            reason = format!("{reason}. {remedy}");
+        }
+        Self::Docker { action, reason }
+    }
+
     /// A failed request.
     pub(crate) fn kube(action: impl Into<String>, source: kube::Error) -> Self {
         Self::Kube { action: action.into(), source: Box::new(source) }
+    }
+}
+
+/// What helps against what Docker says.
+fn remedy(reason: &str) -> Option<&'static str> {
+    let says = |text: &str| reason.to_ascii_lowercase().contains(text);
+    if says("unable to apply caps") {
+        Some(
+            "This machine lacks a capability that privileged containers are given: run dockerd with the runtime wrapper \
+             kind-configs/docker/boundcaps (`.ci/docker start` does)",
+        )
+    } else if says("no space left on device") {
+        Some(
+            "Free some space where Docker keeps its data (`docker system df`, `docker system prune`): a cluster needs 2 GB",
+        )
+    } else if says("permission denied") {
+        Some("You may not use Docker's socket: join the group `docker`, or run as its user")
+    } else if says("cgroup") {
+        Some("The kernel's control groups do not suit: `docker info` says which version and driver there are")
+    } else if says("privileged") {
+        Some("Nodes need privileged containers, which this Docker does not allow; use the provider local")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_refusals_come_with_a_remedy() {
+        for (reason, expected) in [
+            ("runc create failed: unable to apply caps: operation not permitted: unknown", "boundcaps"),
+            ("write /x: no space left on device", "prune"),
+            ("dial unix docker.sock: connect: permission denied", "group"),
+            ("Some Other Thing", ""),
+        ] {
+            let text = Error::docker("start it", reason).to_string();
+            assert!(text.starts_with(&format!("start it: {reason}")) && text.contains(expected), "{text}");
+            assert_eq!(expected.is_empty(), text == format!("start it: {reason}"), "{text}");
+        }
     }
 }

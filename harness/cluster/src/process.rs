@@ -29,6 +29,8 @@ pub enum Component {
     ApiServer,
     /// kube-controller-manager.
     ControllerManager,
+    /// A container that is a node.
+    Node,
 }
 
 impl Component {
@@ -38,6 +40,7 @@ impl Component {
             Self::Etcd => "etcd",
             Self::ApiServer => "kube-apiserver",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Node => "the node's container",
         }
     }
 }

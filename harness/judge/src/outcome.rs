@@ -11,7 +11,6 @@ use crate::{
 use spiritlevel_model::{
     finding::{Finding, FindingClass},
     history::{Event, Phase, Settled, VersionType},
-    suite::Provider,
     verdict::{VERDICT_VERSION, Verdict, VerdictKind, Writes},
     world::is_heartbeat,
 };
@@ -35,9 +34,7 @@ pub(crate) fn verdict(case: &Case<'_>, findings: &[Finding]) -> Verdict {
         suite: plan.suite_name.clone(),
         variant: plan.variant.clone(),
         matrix: plan.matrix_text(),
-        provider: match plan.suite.cluster.provider {
-            Provider::Local => "local".into(),
-        },
+        provider: plan.suite.cluster.provider.name().into(),
         seed: plan.seed,
         verdict: kind,
         reasons,

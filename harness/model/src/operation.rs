@@ -199,6 +199,8 @@ pub enum StepAction {
     SetPod(SetPod),
     /// Somebody else changes or deletes a child.
     Drift(Drift),
+    /// Something happens to a node, and is undone.
+    Node(NodeFault),
 }
 
 impl StepAction {
@@ -554,4 +556,55 @@ pub struct Drift {
     /// Takes its ownerReferences away.
     #[serde(default)]
     pub strip_owners: bool,
+}
+
+/// `node`: what happens to a real one; needs `requires: {realPods: true}`. The step ends when the node is back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NodeFault {
+    /// Which one.
+    #[serde(default)]
+    pub which: NodeRole,
+    /// What happens.
+    #[serde(rename = "do")]
+    pub action: NodeAction,
+    /// For how long; default 2 s.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Period>,
+}
+
+/// A node by its role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeRole {
+    /// The one with the API server.
+    #[default]
+    ControlPlane,
+    /// The first one without; needs `requires: {nodes: 2}`.
+    Worker,
+}
+
+/// What can happen to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeAction {
+    /// It is shut down and started again.
+    Restart,
+    /// Everything on it is killed, and it is started again.
+    Crash,
+    /// Its clock stops: requests to it hang.
+    Pause,
+    /// It is taken off the network.
+    Cut,
+    /// Its kubelet stops; its pods go on unattended.
+    StopKubelet,
+    /// Its container runtime restarts; its pods go on.
+    RestartRuntime,
+}
+
+impl NodeAction {
+    /// Whether somebody has to undo it.
+    pub fn lasts(self) -> bool {
+        self != Self::RestartRuntime
+    }
 }

@@ -73,11 +73,27 @@ pub struct Cluster {
     /// Further arguments of kube-apiserver.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apiserver_args: Vec<String>,
+    /// The image of a node, for `k3s` and `kind`; default: the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// kind's configuration file; default: one of `kind-configs/` by the number of nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// Images of this machine's Docker that are put onto every node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
 }
 
 impl Default for Cluster {
     fn default() -> Self {
-        Self { provider: Provider::Local, version: "1.36".into(), apiserver_args: Vec::new() }
+        Self {
+            provider: Provider::Local,
+            version: "1.36".into(),
+            apiserver_args: Vec::new(),
+            image: None,
+            config: None,
+            images: Vec::new(),
+        }
     }
 }
 
@@ -88,6 +104,26 @@ pub enum Provider {
     /// Processes on this machine, with a kubelet stub.
     #[default]
     Local,
+    /// One container of rancher/k3s's contract; real pods.
+    K3s,
+    /// Containers made by the kind CLI; real pods, and several nodes.
+    Kind,
+}
+
+impl Provider {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::K3s => "k3s",
+            Self::Kind => "kind",
+        }
+    }
+
+    /// Whether kubelets and pods are real.
+    pub fn has_real_pods(self) -> bool {
+        self != Self::Local
+    }
 }
 
 /// The operator under test.
@@ -97,8 +133,15 @@ pub struct Operator {
     /// How its program is made; left out: it is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// How it runs.
+    /// How it runs as a process beside the cluster.
+    #[serde(default)]
     pub process: ProcessSpec,
+    /// How it runs inside the cluster; providers with real pods only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentSpec>,
+    /// Which of the two, where both are given; default: the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunAs>,
     /// A run each, under this name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub variants: IndexMap<String, Variant>,
@@ -108,6 +151,57 @@ pub struct Operator {
     /// Whether one operator serves one namespace.
     #[serde(default)]
     pub scope: OperatorScope,
+}
+
+impl Operator {
+    /// Whether it runs inside the cluster.
+    pub fn is_inside(&self) -> bool {
+        match self.run {
+            Some(run) => run == RunAs::Deployment,
+            None => self.process.command.is_empty() && self.deployment.is_some(),
+        }
+    }
+}
+
+/// Where an operator runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RunAs {
+    /// A process beside the cluster.
+    Process,
+    /// A Deployment inside it.
+    Deployment,
+}
+
+/// How the operator runs inside the cluster, as its users deploy it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DeploymentSpec {
+    /// Files or folders with its Deployment and what that mounts (ConfigMaps, Secrets, Services). Permissions come from
+    /// `serviceAccount`. A replica is a Deployment of its own, so that each has its own way to the API server.
+    pub manifests: Vec<String>,
+    /// Where the manifests have several Deployments: the operator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The operator's container in it; default: the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Its image, which is put onto every node; default: what the manifest says, to be pulled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// How the image is made from the program that `build` makes; default: it is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_build: Option<ImageBuild>,
+}
+
+/// How an image is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ImageBuild {
+    /// The Dockerfile.
+    pub dockerfile: String,
+    /// What it can copy: name in the build context to file, `($binary)` included.
+    pub files: IndexMap<String, String>,
 }
 
 /// How the operator's program is made: exactly one way.
@@ -142,6 +236,7 @@ pub struct GoModule {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ProcessSpec {
     /// Program and arguments; a relative program starts from the suite's folder.
+    #[serde(default)]
     pub command: Vec<String>,
     /// Environment.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -168,6 +263,21 @@ pub struct ProcessSpec {
 
 fn one() -> usize {
     1
+}
+
+impl Default for ProcessSpec {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            env: IndexMap::new(),
+            replicas: one(),
+            restart: Restart::default(),
+            access: Access::default(),
+            network: Network::default(),
+            exit_codes: Vec::new(),
+            leases: Leases::default(),
+        }
+    }
 }
 
 /// Leases of killed replicas.

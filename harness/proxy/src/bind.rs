@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     sync::Mutex,
 };
 
@@ -25,7 +25,12 @@ pub struct HostPort {
 impl HostPort {
     /// No port yet.
     pub fn new() -> Self {
-        Self { address: Mutex::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))) }
+        Self::on(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// At another address of this machine, such as the one that pods reach; no port yet.
+    pub fn on(address: IpAddr) -> Self {
+        Self { address: Mutex::new(SocketAddr::from((address, 0))) }
     }
 }
 

@@ -5,7 +5,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::{ServerConfig, crypto::CryptoProvider, pki_types::PrivateKeyDer};
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 /// The names under which clients reach an API server.
 const NAMES: [&str; 6] =
@@ -20,7 +20,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    pub(crate) fn make() -> Result<Self, Error> {
+    /// Valid for further addresses, too.
+    pub(crate) fn make(addresses: &[IpAddr]) -> Result<Self, Error> {
         let mut ca = CertificateParams::new(vec![])?;
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.distinguished_name.push(DnType::CommonName, "spiritlevel proxy");
@@ -29,7 +30,8 @@ impl Certificates {
         let ca_certificate = ca.self_signed(&ca_key)?;
         let issuer = Issuer::new(ca, ca_key);
 
-        let mut leaf = CertificateParams::new(NAMES.map(String::from).to_vec())?;
+        let names = NAMES.map(String::from).into_iter().chain(addresses.iter().map(IpAddr::to_string));
+        let mut leaf = CertificateParams::new(names.collect::<Vec<_>>())?;
         leaf.distinguished_name.push(DnType::CommonName, "kubernetes");
         leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         leaf.use_authority_key_identifier_extension = true;

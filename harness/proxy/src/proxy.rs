@@ -2,9 +2,12 @@
 
 use crate::{Bind, Director, Error, Listener, Upstream, certificates::Certificates, upstream::ApiServer};
 use spiritlevel_model::{Actor, RequestId, StreamId};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// The proxy in front of one API server.
@@ -24,9 +27,14 @@ pub(crate) struct Numbers {
 impl Proxy {
     /// With a certificate authority of its own.
     pub fn new(upstream: Upstream) -> Result<Self, Error> {
+        Self::reached_at(upstream, &[])
+    }
+
+    /// One that clients may reach at further addresses of this machine.
+    pub fn reached_at(upstream: Upstream, addresses: &[IpAddr]) -> Result<Self, Error> {
         upstream.base()?;
         upstream.tls()?;
-        Ok(Self { upstream, certificates: Certificates::make()?, numbers: Arc::default() })
+        Ok(Self { upstream, certificates: Certificates::make(addresses)?, numbers: Arc::default() })
     }
 
     /// What clients must trust, in PEM. Its certificate is valid for 127.0.0.1, localhost and the names of the

@@ -6,7 +6,7 @@ use spiritlevel_cluster::Quiet;
 use spiritlevel_model::history::Phase;
 use spiritlevel_runner::{
     Error,
-    lane::Lane,
+    lane::{Lane, Place},
     project::{Selection, all_plans, find},
     session::{SessionEvent, SessionOptions, session},
 };
@@ -55,7 +55,7 @@ async fn measure() -> Result<(), Error> {
     let mut cold = Table::default();
     for _ in 0..TIMES {
         let begun = Instant::now();
-        let lane = Lane::start(Vec::new(), Vec::new(), &Quiet).await?;
+        let lane = Lane::start(&Place::default(), Vec::new(), &Quiet).await?;
         cold.add("start until garbage collection is proven", begun.elapsed());
         cold.add("of that, proving collection", lane.times().collection);
         let begun = Instant::now();

@@ -4,9 +4,10 @@ use crate::{
     Error,
     api::Objects,
     files,
+    inside::Inside,
     lane::Lane,
     rbac::{ACCOUNT, Account},
-    replica::Replica,
+    replica::{Place, Replica},
     stage::Stage,
 };
 use serde_json::{Value, json};
@@ -15,9 +16,10 @@ use spiritlevel_model::{
     Actor, Meta, ResourceKey,
     bindings::{self, Bindings, Unresolved},
     history::Event,
-    suite::{Access, Kubelet, Network, RestartPolicy},
+    suite::{Access, DeploymentSpec, Kubelet, Network, RestartPolicy},
 };
 use spiritlevel_operator::{Bind, Isolation, Launch, Sandbox, SandboxSpec, ServiceAccountDir};
+use spiritlevel_proxy::HostPort;
 use std::{
     collections::BTreeMap,
     io,
@@ -35,7 +37,7 @@ const UP: Duration = Duration::from_secs(20);
 /// What arranging needs beside the stage.
 pub(crate) struct Surroundings<'a> {
     /// The control plane.
-    pub(crate) lane: &'a Lane,
+    pub(crate) lane: &'a Arc<Lane>,
     /// Where relative files of the suite start.
     pub(crate) suite_dir: PathBuf,
     /// A private folder of the run: token, kubeconfig, homes.
@@ -58,7 +60,9 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
         let object =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
         objects.create(&object).await?;
-        around.lane.kubelet().rules(namespace, rules(&plan.suite.kubelet));
+        if let Some(kubelet) = around.lane.kubelet() {
+            kubelet.rules(namespace, rules(&plan.suite.kubelet));
+        }
     }
     let token = account(&objects, stage, around).await?;
     stage.recorder.redactor().learn(&token);
@@ -74,7 +78,11 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
 
     let replicas = plan.scenario.replicas.unwrap_or(plan.process.replicas);
     for index in 0..replicas {
-        stage.add_replica(replica(stage, around, index, &token)?);
+        let made = match plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside()) {
+            Some(deployment) => inside(stage, around, deployment, index).await?,
+            None => replica(stage, around, index, &token)?,
+        };
+        stage.add_replica(made);
     }
     for replica in stage.replicas() {
         replica.start(None).await?;
@@ -134,7 +142,9 @@ pub(crate) async fn retract(stage: &Stage, around: &Surroundings<'_>) -> Result<
     for namespace in stage.namespaces() {
         // The namespace controller takes five seconds; nobody waits for it.
         objects.delete(&format!("/api/v1/namespaces/{namespace}"), None).await?;
-        around.lane.kubelet().forget(namespace);
+        if let Some(kubelet) = around.lane.kubelet() {
+            kubelet.forget(namespace);
+        }
     }
     Ok(())
 }
@@ -193,7 +203,27 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
             Access::Kubeconfig => spiritlevel_operator::Access::Kubeconfig(kubeconfig),
         },
     };
-    Ok(Replica::new(actor, sandbox, listener, stage.recorder.clone(), launch, plan.process.restart))
+    let place = Place::Beside(sandbox, Box::new(launch));
+    Ok(Replica::new(actor, place, listener, stage.recorder.clone(), plan.process.restart))
+}
+
+/// A replica as a Deployment in the cluster.
+async fn inside(
+    stage: &Arc<Stage>,
+    around: &Surroundings<'_>,
+    spec: &DeploymentSpec,
+    index: usize,
+) -> Result<Arc<Replica>, Error> {
+    let lane = around.lane;
+    let Some(nodes) = lane.nodes() else {
+        return Err(Error::Input("the operator is to run inside the cluster, which has no real nodes".into()));
+    };
+    let actor = Actor::operator(index);
+    let bind = Arc::new(HostPort::on(nodes.host_address()));
+    let listener = lane.proxy().listen(actor.clone(), bind, stage.clone())?;
+    let inside = Inside::create(stage, around, lane.clone(), spec, index, listener.address()).await?;
+    let place = Place::Inside(Arc::new(inside));
+    Ok(Replica::new(actor, place, listener, stage.recorder.clone(), stage.plan.process.restart))
 }
 
 /// Until a replica watches the subjects, or asks for anything at all for long enough.

@@ -2,10 +2,12 @@
 //! kubelet stub. Each goes to the run whose namespace it is about; what is cluster-scoped goes to every run.
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use spiritlevel_model::{
     Actor, Meta, RequestId, ResourceKey,
     fault::{Exchange, Firing, Frame, FrameFate, Stream, Until},
     history::{Event, KindInfo, Reply, Version, VersionType},
+    world::is_heartbeat,
 };
 use spiritlevel_proxy::Director;
 use std::{
@@ -92,9 +94,13 @@ impl Hub {
         }
     }
 
-    /// The witness lost its place.
-    pub(crate) fn witness_lost(&self, resource: &ResourceKey, why: &str) {
-        for guest in &self.inner().guests {
+    /// The witness lost its place, and with it versions of this object.
+    pub(crate) fn witness_lost(&self, resource: &ResourceKey, object: &Value, why: &str) {
+        // Nodes and the heart-beats of the cluster's own parts change all the time, and nobody is judged by them.
+        if is_heartbeat(resource, object) || resource.resource == "nodes" {
+            return;
+        }
+        for guest in self.inner().guests.iter().filter(|g| is_of(g.as_ref(), resource, object)) {
             guest.record(Event::WitnessLost { resource: resource.clone(), why: why.into() });
         }
     }
@@ -116,8 +122,11 @@ const SEPARATOR: char = '\u{1f}';
 
 /// Whether a version is a run's business.
 fn concerns(guest: &dyn Guest, version: &Version) -> bool {
-    let object = &version.object;
-    let namespace = match (object.namespace(), version.resource.resource.as_str()) {
+    is_of(guest, &version.resource, &version.object)
+}
+
+fn is_of(guest: &dyn Guest, resource: &ResourceKey, object: &Value) -> bool {
+    let namespace = match (object.namespace(), resource.resource.as_str()) {
         (Some(namespace), _) => Some(namespace),
         (None, "namespaces") => object.name(),
         // A volume belongs to its claim.
@@ -147,6 +156,14 @@ impl Director for Hub {
         Box::pin(async move {
             if let Some((guest, fault)) = self.by_fault(&firing.fault) {
                 guest.perform(&Firing { fault: fault.into(), ..firing.clone() }, exchange).await;
+            }
+        })
+    }
+
+    fn answered<'a>(&'a self, firing: &'a Firing, exchange: &'a Exchange<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some((guest, fault)) = self.by_fault(&firing.fault) {
+                guest.answered(&Firing { fault: fault.into(), ..firing.clone() }, exchange).await;
             }
         })
     }

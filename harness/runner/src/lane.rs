@@ -4,11 +4,14 @@ use crate::{Error, hub::Hub, witness::Witness};
 use kube::Client;
 use serde_json::Value;
 use spiritlevel_cluster::{
-    Cluster, Endpoint, Identity, Kind, LocalCluster, LocalOptions, Progress, connect, kubelet_stub::KubeletStub,
+    Cluster, ContainerCluster, Endpoint, Identity, Kind, LocalCluster, LocalOptions, Nodes, Progress, connect,
+    containers::{K3sOptions, KindOptions},
+    kubelet_stub::KubeletStub,
 };
-use spiritlevel_model::Actor;
+use spiritlevel_model::{Actor, suite::Provider};
 use spiritlevel_proxy::{HostPort, Listener, Proxy, Upstream};
 use std::{
+    net::IpAddr,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -17,11 +20,12 @@ use tokio::{task::JoinSet, time::Instant};
 
 /// A control plane with its witness, its proxy and its kubelet stub.
 pub struct Lane {
-    cluster: Arc<LocalCluster>,
+    cluster: Arc<dyn Cluster>,
     proxy: Proxy,
     hub: Arc<Hub>,
     witness: Witness,
-    kubelet: KubeletStub,
+    /// Only where there are no real ones.
+    kubelet: Option<KubeletStub>,
     clients: Clients,
     /// Where the scenario's user speaks to the API server.
     user: Endpoint,
@@ -32,6 +36,56 @@ pub struct Lane {
     canary: JoinSet<()>,
     /// Why that failed.
     unproven: Arc<OnceLock<String>>,
+}
+
+/// Which control plane a run needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// How it is made.
+    pub provider: Provider,
+    /// The image of its nodes, where it has any.
+    pub image: Option<String>,
+    /// So many nodes.
+    pub nodes: u32,
+    /// kind's configuration.
+    pub config: Option<String>,
+    /// Images that every node needs.
+    pub images: Vec<String>,
+    /// Further arguments of kube-apiserver.
+    pub api_server_args: Vec<String>,
+    /// Whether it stays when its runs are over.
+    pub keep: bool,
+}
+
+impl Place {
+    async fn start(&self, progress: &dyn Progress) -> Result<Arc<dyn Cluster>, Error> {
+        let api_server_args = self.api_server_args.clone();
+        let cluster: Arc<dyn Cluster> = match self.provider {
+            Provider::Local => Arc::new(
+                LocalCluster::start(LocalOptions { api_server_args, ..LocalOptions::default() }, progress).await?,
+            ),
+            Provider::K3s => {
+                let default = K3sOptions::from_env();
+                let image = self.image.clone().unwrap_or(default.image);
+                let options = K3sOptions { image, api_server_args, ..default };
+                Arc::new(ContainerCluster::start_k3s(options, self.keep, progress).await?)
+            }
+            Provider::Kind => {
+                let default = KindOptions::from_env();
+                let image = self.image.clone().unwrap_or(default.image);
+                let (nodes, config) = (self.nodes, self.config.clone());
+                let options = KindOptions { image, nodes, config, api_server_args, ..default };
+                Arc::new(ContainerCluster::start_kind(options, self.keep, progress).await?)
+            }
+        };
+        if let Some(nodes) = cluster.nodes() {
+            for image in &self.images {
+                progress.say(&format!("loading {image}"));
+                nodes.load_image(image).await?;
+            }
+        }
+        Ok(cluster)
+    }
 }
 
 /// How long a lane took to start.
@@ -64,12 +118,13 @@ pub struct Clients {
 
 impl Lane {
     /// Starts a control plane with these CRDs, until garbage collection is proven.
-    pub async fn start(crds: Vec<Value>, api_server_args: Vec<String>, progress: &dyn Progress) -> Result<Self, Error> {
+    pub async fn start(place: &Place, crds: Vec<Value>, progress: &dyn Progress) -> Result<Self, Error> {
         let begun = Instant::now();
-        let options = LocalOptions { api_server_args, ..LocalOptions::default() };
-        let cluster = Arc::new(LocalCluster::start(options, progress).await?);
+        let cluster = place.start(progress).await?;
         let endpoint = cluster.endpoint().clone();
-        let proxy = Proxy::new(Upstream { url: endpoint.url, ca_pem: endpoint.ca_pem })?;
+        // Pods reach this machine at another address than its own processes do.
+        let addresses: Vec<IpAddr> = cluster.nodes().map(Nodes::host_address).into_iter().collect();
+        let proxy = Proxy::reached_at(Upstream { url: endpoint.url, ca_pem: endpoint.ca_pem }, &addresses)?;
         let hub = Arc::new(Hub::default());
         let mut listeners = Vec::new();
         let mut listen = |actor: Actor| -> Result<Endpoint, Error> {
@@ -102,10 +157,18 @@ impl Lane {
         let (controllers, kinds, kubelet) = tokio::join!(
             async { cluster.start_controllers(&controllers).await.map_err(Error::from) },
             witness.extend(),
-            async { KubeletStub::start(stub).await.map_err(Error::from) },
+            async {
+                match cluster.nodes() {
+                    None => KubeletStub::start(stub).await.map(Some).map_err(Error::from),
+                    Some(_) => Ok(None),
+                }
+            },
         );
         controllers?;
         let (kinds, kubelet) = (kinds?, kubelet?);
+        if cluster.nodes().is_some() {
+            progress.say("proving garbage collection; its controller looks for new kinds every 30 s");
+        }
         let custom: Vec<Kind> = kinds.iter().filter(|k| is_custom(k)).cloned().collect();
         let proof = cluster.prove_collection(&custom).await?;
         let times = LaneTimes { total: begun.elapsed(), collection: proof.took };
@@ -121,8 +184,13 @@ impl Lane {
     }
 
     /// The control plane itself, beside the proxy.
-    pub fn cluster(&self) -> &LocalCluster {
-        &self.cluster
+    pub fn cluster(&self) -> &dyn Cluster {
+        self.cluster.as_ref()
+    }
+
+    /// Its nodes, where pods are real.
+    pub fn nodes(&self) -> Option<&Nodes> {
+        self.cluster.nodes()
     }
 
     /// The proxy, for the operator's own listeners.
@@ -140,9 +208,9 @@ impl Lane {
         &self.clients
     }
 
-    /// The stand-in for kubelets.
-    pub fn kubelet(&self) -> &KubeletStub {
-        &self.kubelet
+    /// The stand-in for kubelets, where there are none.
+    pub fn kubelet(&self) -> Option<&KubeletStub> {
+        self.kubelet.as_ref()
     }
 
     /// The kinds that are served.
@@ -151,8 +219,8 @@ impl Lane {
     }
 
     /// Version of Kubernetes.
-    pub fn version(&self) -> &'static str {
-        spiritlevel_cluster::assets::KUBERNETES_VERSION
+    pub fn version(&self) -> &str {
+        self.cluster.version()
     }
 
     /// A kubeconfig of the scenario's user, for its scripts.
@@ -178,7 +246,9 @@ impl Lane {
     pub async fn stop(mut self) -> Result<(), Error> {
         self.canary.shutdown().await;
         self.witness.stop().await;
-        self.kubelet.stop().await;
+        if let Some(kubelet) = self.kubelet {
+            kubelet.stop().await;
+        }
         for listener in self.listeners {
             listener.stop().await;
         }

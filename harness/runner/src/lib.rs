@@ -4,11 +4,13 @@
 
 mod api;
 mod arrange;
+mod conflict;
 mod error;
 mod exchange_match;
 mod files;
 mod harness_writes;
 pub mod hub;
+mod inside;
 pub mod lane;
 mod probe;
 pub mod project;

@@ -1,7 +1,13 @@
-//! One replica of the operator: its sandbox, its way to the API server, and its process over all its starts.
+//! One replica of the operator: its way to the API server, and its process over all its starts, whether that runs in a sandbox
+//! of this machine or as a container inside the cluster.
 
-use crate::{Error, recorder::Recorder};
+use crate::{
+    Error,
+    inside::{Inside, Instance},
+    recorder::Recorder,
+};
 use futures::future::BoxFuture;
+use serde_json::json;
 use spiritlevel_model::{
     Actor,
     fault::Signal,
@@ -19,16 +25,32 @@ use tokio_util::task::TaskTracker;
 
 /// How long SIGTERM may take, as a pod's default grace period.
 const GRACE: Duration = Duration::from_secs(30);
+/// Longer than any run.
+const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 /// Lines of output that are kept for messages.
 const TAIL: usize = 500;
+
+/// Where a replica runs.
+pub(crate) enum Place {
+    /// A process of this machine.
+    Beside(Sandbox, Box<Launch>),
+    /// A container in the cluster.
+    Inside(Arc<Inside>),
+}
+
+/// What runs.
+#[derive(Clone)]
+enum Running {
+    Process(Arc<Process>),
+    Container(Instance),
+}
 
 /// A replica.
 pub(crate) struct Replica {
     actor: Actor,
-    sandbox: Sandbox,
+    place: Place,
     listener: Listener,
     recorder: Arc<Recorder>,
-    launch: Launch,
     restart: Restart,
     state: Mutex<State>,
     /// Serialises starts and ends.
@@ -40,7 +62,7 @@ pub(crate) struct Replica {
 
 #[derive(Default)]
 struct State {
-    process: Option<Arc<Process>>,
+    running: Option<Running>,
     /// The number of the current start; a timer for an older one does nothing.
     start: u64,
     /// Whether it is to run; `stopOperator` says no.
@@ -55,18 +77,16 @@ impl Replica {
     /// Not started yet.
     pub(crate) fn new(
         actor: Actor,
-        sandbox: Sandbox,
+        place: Place,
         listener: Listener,
         recorder: Arc<Recorder>,
-        launch: Launch,
         restart: Restart,
     ) -> Arc<Self> {
         let replica = Arc::new(Self {
             actor,
-            sandbox,
+            place,
             listener,
             recorder,
-            launch,
             restart,
             state: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
@@ -95,7 +115,11 @@ impl Replica {
 
     /// Whether its process runs.
     pub(crate) fn is_running(&self) -> bool {
-        self.state().process.as_ref().is_some_and(|p| p.exit().is_none())
+        match &self.state().running {
+            Some(Running::Process(process)) => process.exit().is_none(),
+            Some(Running::Container(_)) => true,
+            None => false,
+        }
     }
 
     /// Whether it is meant to run.
@@ -120,6 +144,18 @@ impl Replica {
         if self.is_running() {
             return Ok(());
         }
+        match &self.place {
+            Place::Beside(sandbox, launch) => self.start_process(sandbox, launch, cause).await,
+            Place::Inside(inside) => {
+                self.state().wanted = true;
+                let instance = inside.start().await?;
+                self.container_started(inside, instance, cause);
+                Ok(())
+            }
+        }
+    }
+
+    async fn start_process(&self, sandbox: &Sandbox, launch: &Launch, cause: Option<&str>) -> Result<(), Error> {
         let tail = self.tail.clone();
         let redactor = self.recorder.redactor().clone();
         let observer = Observer {
@@ -133,10 +169,10 @@ impl Replica {
                 tail.push_back(line.text.clone());
             })),
         };
-        let process = Arc::new(self.sandbox.start(self.launch.clone(), observer).await?);
+        let process = Arc::new(sandbox.start(launch.clone(), observer).await?);
         let start = {
             let mut state = self.state();
-            state.process = Some(process.clone());
+            state.running = Some(Running::Process(process.clone()));
             state.start += 1;
             state.wanted = true;
             state.start
@@ -153,6 +189,41 @@ impl Replica {
             });
         }
         Ok(())
+    }
+
+    /// A container runs: its log is read, and its end is awaited. A kubelet starts the next one.
+    fn container_started(&self, inside: &Arc<Inside>, instance: Instance, cause: Option<&str>) {
+        let start = {
+            let mut state = self.state();
+            state.running = Some(Running::Container(instance.clone()));
+            state.start += 1;
+            state.start
+        };
+        self.tell(ProcessEvent::Started { pid: 0 }, cause);
+        self.tasks.spawn({
+            let (inside, instance, tail) = (inside.clone(), instance.clone(), self.tail.clone());
+            async move { inside.follow_log(instance, tail, TAIL).await }
+        });
+        let (inside, Some(myself)) = (inside.clone(), self.myself.get().cloned()) else { return };
+        self.tasks.spawn(async move {
+            let Some(recorder) = myself.upgrade().map(|r| r.recorder.clone()) else { return };
+            let ended = recorder.wait_for(FOR_EVER, |live| inside.ended(live, &instance)).await;
+            let (Some(ended), Some(replica)) = (ended, myself.upgrade()) else { return };
+            let exit = match ended.signal {
+                Some(signal) => Exit::Signal(signal),
+                None => Exit::Code(ended.code.unwrap_or_default()),
+            };
+            replica.state().running = None;
+            replica.ended(exit, start).await;
+            drop(replica);
+            // The kubelet's next one; none while it is not wanted.
+            let next = recorder.wait_for(FOR_EVER, |live| inside.running(live).filter(|i| *i != instance)).await;
+            if let (Some(next), Some(replica)) = (next, myself.upgrade())
+                && replica.state().start == start
+            {
+                replica.container_started(&inside, next, None);
+            }
+        });
     }
 
     /// It has ended; starts it again if nobody asked for the end. Boxed, because a start leads here again.
@@ -176,7 +247,9 @@ impl Replica {
         let last_lines = if expected { Vec::new() } else { self.tail(20) };
         self.tell(ProcessEvent::Exited { code, signal, expected, last_lines }, None);
         self.listener.drop_connections();
-        if !expected && wanted && self.restart.policy == RestartPolicy::Always {
+        // A container is its kubelet's to start again.
+        let ours = matches!(self.place, Place::Beside(..));
+        if ours && !expected && wanted && self.restart.policy == RestartPolicy::Always {
             tokio::time::sleep(self.restart.backoff.0).await;
             self.start_if_still(start, None).await;
         }
@@ -185,11 +258,15 @@ impl Replica {
     /// Ends it with a signal and returns when it is dead, with how it ended; `None` when it did not run.
     pub(crate) async fn end(&self, signal: Signal, cause: &str) -> Option<String> {
         let _turn = self.turn.lock().await;
-        let process = {
+        let running = {
             let mut state = self.state();
-            let process = state.process.clone().filter(|p| p.exit().is_none())?;
+            let alive = |r: &Running| match r {
+                Running::Process(process) => process.exit().is_none(),
+                Running::Container(_) => true,
+            };
+            let running = state.running.clone().filter(alive)?;
             state.asked_until = state.start;
-            process
+            running
         };
         let name = match signal {
             Signal::Kill => "KILL",
@@ -197,6 +274,10 @@ impl Replica {
             Signal::Int => "INT",
         };
         self.tell(ProcessEvent::Signalled { signal: name.into() }, Some(cause));
+        let process = match running {
+            Running::Process(process) => process,
+            Running::Container(instance) => return self.end_container(&instance, signal).await,
+        };
         let exit = match signal {
             Signal::Kill => {
                 // Dead first, then its connections: nothing of it can follow.
@@ -219,14 +300,53 @@ impl Replica {
         })
     }
 
+    async fn end_container(&self, instance: &Instance, signal: Signal) -> Option<String> {
+        let Place::Inside(inside) = &self.place else { return None };
+        if let Err(e) = inside.signal(instance, signal).await {
+            self.recorder.record(Event::Note { text: format!("{} could not be signalled: {}", self.actor, e.chain()) });
+            return None;
+        }
+        if signal == Signal::Kill {
+            // Dead already, whenever its kubelet tells.
+            self.listener.drop_connections();
+        }
+        let ended = self.recorder.wait_for(GRACE, |live| inside.ended(live, instance)).await?;
+        Some(match (ended.code, ended.signal) {
+            (Some(code), None) => format!("exit code {code}"),
+            (_, signal) => format!("signal {}", signal.unwrap_or_default()),
+        })
+    }
+
     /// Ends it for good, until [`Replica::start`].
     pub(crate) async fn stop(&self, signal: Signal, cause: &str) {
         self.state().wanted = false;
-        self.end(signal, cause).await;
+        match &self.place {
+            Place::Beside(..) => {
+                self.end(signal, cause).await;
+            }
+            Place::Inside(inside) => {
+                let _turn = self.turn.lock().await;
+                {
+                    let mut state = self.state();
+                    state.asked_until = state.start;
+                }
+                let name = json!(signal);
+                self.tell(ProcessEvent::Signalled { signal: name.as_str().unwrap_or("TERM").into() }, Some(cause));
+                if let Err(e) = inside.stop(Some(signal)).await {
+                    let text = format!("{} could not be stopped: {}", self.actor, e.chain());
+                    self.recorder.record(Event::Note { text });
+                }
+                self.listener.drop_connections();
+            }
+        }
     }
 
     /// Starts it after a while, in the background; by default after the restart policy's back-off.
     pub(crate) fn start_after(&self, after: Option<Duration>, cause: &str) {
+        if matches!(self.place, Place::Inside(_)) {
+            // Its kubelet does, with a back-off of its own.
+            return;
+        }
         let (after, start) = (after.unwrap_or(self.restart.backoff.0), self.state().start);
         let (cause, Some(myself)) = (cause.to_owned(), self.myself.get().cloned()) else { return };
         self.tasks.spawn(async move {
@@ -250,19 +370,37 @@ impl Replica {
 
     /// SIGSTOP; returns when every thread has stopped.
     pub(crate) async fn pause(&self, cause: &str) {
-        let process = self.state().process.clone();
-        if let Some(process) = process {
+        let running = self.state().running.clone();
+        if running.is_some() {
             self.tell(ProcessEvent::Signalled { signal: "STOP".into() }, Some(cause));
-            let _ = process.signal(Os::SIGSTOP).await;
+        }
+        match (running, &self.place) {
+            (Some(Running::Process(process)), _) => drop(process.signal(Os::SIGSTOP).await),
+            (Some(Running::Container(instance)), Place::Inside(inside)) => {
+                self.note_failure(inside.pause(&instance).await);
+            }
+            _ => {}
         }
     }
 
     /// SIGCONT.
     pub(crate) async fn resume(&self, cause: &str) {
-        let process = self.state().process.clone();
-        if let Some(process) = process {
+        let running = self.state().running.clone();
+        if running.is_some() {
             self.tell(ProcessEvent::Signalled { signal: "CONT".into() }, Some(cause));
-            let _ = process.signal(Os::SIGCONT).await;
+        }
+        match (running, &self.place) {
+            (Some(Running::Process(process)), _) => drop(process.signal(Os::SIGCONT).await),
+            (Some(Running::Container(instance)), Place::Inside(inside)) => {
+                self.note_failure(inside.resume(&instance).await);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_failure(&self, done: Result<(), Error>) {
+        if let Err(e) = done {
+            self.recorder.record(Event::Note { text: format!("{}: {}", self.actor, e.chain()) });
         }
     }
 

@@ -110,7 +110,7 @@ pub fn broken(plan: &Plan, reasons: Vec<String>) -> Verdict {
         suite: plan.suite_name.clone(),
         variant: plan.variant.clone(),
         matrix: plan.matrix_text(),
-        provider: "local".into(),
+        provider: plan.suite.cluster.provider.name().into(),
         seed: plan.seed,
         verdict: VerdictKind::Error,
         reasons,

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, files,
-    lane::{Lane, LaneTimes},
+    lane::{Lane, LaneTimes, Place},
     run::{Cleanup, RunInput, RunOutput, broken, report_dir, run},
 };
 use serde_json::Value;
@@ -11,7 +11,7 @@ use spiritlevel_model::{
     bindings::Bindings,
     history::Phase,
     plan::Plan,
-    suite::{Build, OperatorScope},
+    suite::{Build, OperatorScope, Provider},
 };
 use spiritlevel_operator::Isolation;
 use std::{
@@ -28,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Control planes at once, whatever `--jobs` says: each takes 400 MB and a start of 5 s.
 const MOST_LANES: usize = 4;
+/// Of containers, with kubelets and pods, two are enough for two cores.
+const MOST_CLUSTERS: usize = 2;
 /// Until namespaces must be gone after the last run; the control plane ends then anyway.
 const LAST_CLEANUPS: Duration = Duration::from_secs(3);
 
@@ -39,6 +41,8 @@ pub struct SessionOptions {
     pub report_dir: PathBuf,
     /// Stops after the first run that does not pass.
     pub fail_fast: bool,
+    /// Leaves clusters of containers, and the runs' namespaces on them, where they are.
+    pub keep: bool,
 }
 
 /// What happens in a session.
@@ -47,8 +51,8 @@ pub enum SessionEvent {
     Say(String),
     /// What a reader should know.
     Notice(String),
-    /// A control plane is ready.
-    LaneReady(LaneTimes),
+    /// A control plane is ready: its provider, its version, and how long it took.
+    LaneReady(&'static str, String, LaneTimes),
     /// A run begins.
     RunStarted(Box<Plan>),
     /// A run is in another phase. Runs are told apart by their namespace: repetitions share a title.
@@ -83,7 +87,7 @@ impl Progress for Says {
 struct Slot {
     lane: OnceCell<Result<Arc<Lane>, String>>,
     crds: Vec<Value>,
-    api_server_args: Vec<String>,
+    place: Place,
     /// One run at a time for operators that look at all namespaces.
     turns: Semaphore,
 }
@@ -131,7 +135,15 @@ pub async fn session(
                 continue;
             }
         };
-        let slot = slots.assign(&plan, crds, options.jobs);
+        let slot = match place(&plan, options.keep) {
+            Ok(place) => slots.assign(&plan, place, crds, options.jobs),
+            Err(why) => {
+                let verdict = broken(&plan, vec![why.chain()]);
+                let dir = report_dir(&options.report_dir, &plan);
+                tell(SessionEvent::RunFinished(Box::new(RunOutput { plan, verdict, dir, cleanup: None })));
+                continue;
+            }
+        };
         work.push((plan, built, slot));
     }
     let slots: Vec<Arc<Slot>> = slots.list.into_iter().map(Slots::made).collect();
@@ -176,6 +188,7 @@ async fn all(
         let slot = slots[slot].clone();
         let (places, tell, failed, cancel) = (places.clone(), tell.clone(), failed.clone(), cancel.clone());
         let (root, isolation, fail_fast) = (options.report_dir.clone(), isolation.clone(), options.fail_fast);
+        let keep = options.keep && plan.suite.cluster.provider.has_real_pods();
         let cleanups = cleanups.clone();
         running.spawn(async move {
             // The lane's turn first: who waits for it must not keep a place from others.
@@ -186,7 +199,7 @@ async fn all(
             }
             let dir = report_dir(&root, &plan);
             tell(SessionEvent::RunStarted(Box::new(plan.clone())));
-            let output = match slot.lane(&tell).await {
+            let mut output = match slot.lane(&tell).await {
                 Ok(lane) => {
                     let (run_namespace, hears) = (plan.namespace.clone(), tell.clone());
                     let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(run_namespace.clone(), phase)));
@@ -206,6 +219,9 @@ async fn all(
                 }
                 Err(why) => RunOutput { verdict: broken(&plan, vec![why]), plan, dir, cleanup: None },
             };
+            if keep {
+                output.cleanup = None;
+            }
             finish(output, &tell, &cleanups, fail_fast.then_some(&failed));
         });
     }
@@ -242,9 +258,14 @@ impl Slot {
     async fn lane(&self, tell: &Listener) -> Result<Arc<Lane>, String> {
         let start = async || {
             let says = Says(tell.clone());
-            let lane =
-                Lane::start(self.crds.clone(), self.api_server_args.clone(), &says).await.map_err(|e| e.chain())?;
-            tell(SessionEvent::LaneReady(lane.times()));
+            let lane = Lane::start(&self.place, self.crds.clone(), &says).await.map_err(|e| e.chain())?;
+            tell(SessionEvent::LaneReady(lane.cluster().provider(), lane.version().into(), lane.times()));
+            if self.place.keep {
+                tell(SessionEvent::Notice(match lane.cluster().kept() {
+                    Some(how) => how,
+                    None => "--keep: nothing is kept of provider local, whose processes end with spiritlevel".into(),
+                }));
+            }
             Ok(Arc::new(lane))
         };
         self.lane.get_or_init(start).await.clone()
@@ -259,7 +280,7 @@ struct Slots {
 
 struct Wanted {
     crds: BTreeMap<String, Value>,
-    api_server_args: Vec<String>,
+    place: Place,
     exclusive: bool,
     runs: usize,
     /// The suite and variant whose operator it is for, where it is exclusive.
@@ -267,26 +288,27 @@ struct Wanted {
 }
 
 impl Slots {
-    fn assign(&mut self, plan: &Plan, crds: Vec<Value>, jobs: usize) -> usize {
+    fn assign(&mut self, plan: &Plan, place: Place, crds: Vec<Value>, jobs: usize) -> usize {
         let exclusive = plan.suite.operator.scope == OperatorScope::Cluster;
         let owner = if exclusive { build_key(plan) } else { String::new() };
         let name = |crd: &Value| crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let crds: BTreeMap<String, Value> = crds.into_iter().map(|c| (name(&c), c)).collect();
-        let args = &plan.suite.cluster.apiserver_args;
         let fits = |w: &Wanted| {
             let agree = crds.iter().all(|(n, c)| w.crds.get(n).is_none_or(|known| known == c));
-            w.exclusive == exclusive && w.owner == owner && w.api_server_args == *args && agree
+            w.exclusive == exclusive && w.owner == owner && w.place.serves(&place) && agree
         };
         let fitting: Vec<usize> = (0..self.list.len()).filter(|i| fits(&self.list[*i])).collect();
         let may_add =
-            exclusive && fitting.len() < jobs.min(MOST_LANES) && fitting.iter().all(|i| self.list[*i].runs >= 2);
+            exclusive && fitting.len() < jobs.min(place.most()) && fitting.iter().all(|i| self.list[*i].runs >= 2);
         let chosen = fitting.into_iter().min_by_key(|i| self.list[*i].runs).filter(|_| !may_add);
         let index = chosen.unwrap_or_else(|| {
-            let wanted = Wanted { crds: BTreeMap::new(), api_server_args: args.clone(), exclusive, runs: 0, owner };
+            let wanted = Wanted { crds: BTreeMap::new(), place: place.clone(), exclusive, runs: 0, owner };
             self.list.push(wanted);
             self.list.len() - 1
         });
         self.list[index].crds.extend(crds);
+        let images = &mut self.list[index].place.images;
+        images.extend(place.images.into_iter().filter(|i| !images.contains(i)).collect::<Vec<_>>());
         self.list[index].runs += 1;
         index
     }
@@ -295,20 +317,72 @@ impl Slots {
         Arc::new(Slot {
             lane: OnceCell::new(),
             crds: wanted.crds.into_values().collect(),
-            api_server_args: wanted.api_server_args,
+            place: wanted.place,
             turns: Semaphore::new(if wanted.exclusive { 1 } else { Semaphore::MAX_PERMITS }),
         })
     }
 }
 
+impl Place {
+    /// Whether a run that asks for `other` can be here; images can be added.
+    fn serves(&self, other: &Self) -> bool {
+        Self { images: Vec::new(), ..self.clone() } == Self { images: Vec::new(), ..other.clone() }
+    }
+
+    fn most(&self) -> usize {
+        if self.provider.has_real_pods() { MOST_CLUSTERS } else { MOST_LANES }
+    }
+}
+
+/// Where a run is made.
+fn place(plan: &Plan, keep: bool) -> Result<Place, Error> {
+    let cluster = &plan.suite.cluster;
+    let read = |name: &String| {
+        let path = Path::new(&plan.suite_dir).join(name);
+        std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))
+    };
+    let config = cluster.config.as_ref().filter(|_| cluster.provider == Provider::Kind).map(read).transpose()?;
+    let real = cluster.provider.has_real_pods();
+    Ok(Place {
+        provider: cluster.provider,
+        image: cluster.image.clone().filter(|_| real),
+        nodes: nodes(plan),
+        config,
+        images: if real { images(plan) } else { Vec::new() },
+        api_server_args: cluster.apiserver_args.clone(),
+        keep,
+    })
+}
+
+/// What every node needs before the run.
+fn images(plan: &Plan) -> Vec<String> {
+    let operator = plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside());
+    let operator = operator.and_then(|d| d.image.clone());
+    plan.suite.cluster.images.iter().cloned().chain(operator).collect()
+}
+
+fn nodes(plan: &Plan) -> u32 {
+    plan.scenario.requires.and_then(|r| r.nodes).unwrap_or(1).max(1)
+}
+
 /// What this provider cannot do for a scenario.
 fn cannot(plan: &Plan) -> Option<String> {
-    let requires = plan.scenario.requires?;
-    if requires.real_pods {
-        return Some("needs pods that run (requires.realPods); provider local has a kubelet stub".into());
+    let (provider, requires) = (plan.suite.cluster.provider, plan.scenario.requires.unwrap_or_default());
+    let name = provider.name();
+    if requires.real_pods && !provider.has_real_pods() {
+        return Some(format!("needs pods that run (requires.realPods); provider {name} has a kubelet stub"));
     }
-    let nodes = requires.nodes.filter(|n| *n > 1)?;
-    Some(format!("needs {nodes} nodes; provider local has one"))
+    if plan.suite.operator.is_inside() && !provider.has_real_pods() {
+        return Some(format!("runs the operator inside the cluster; provider {name} runs no pods"));
+    }
+    let nodes = nodes(plan);
+    let most = match provider {
+        Provider::Local | Provider::K3s => 1,
+        Provider::Kind => 2,
+    };
+    // A configuration of the suite's own has as many as it says.
+    (nodes > most && plan.suite.cluster.config.is_none())
+        .then(|| format!("needs {nodes} nodes (requires.nodes); provider {name} has {most}"))
 }
 
 fn crds(plan: &Plan, built: &Built) -> Result<Vec<Value>, Error> {
@@ -327,7 +401,46 @@ fn crds(plan: &Plan, built: &Built) -> Result<Vec<Value>, Error> {
 
 /// The same for plans that share a program.
 fn build_key(plan: &Plan) -> String {
-    serde_json::to_string(&(&plan.suite_dir, &plan.suite.operator.build)).unwrap_or_default()
+    let operator = &plan.suite.operator;
+    let image = operator.deployment.as_ref().filter(|_| operator.is_inside());
+    serde_json::to_string(&(&plan.suite_dir, &operator.build, image)).unwrap_or_default()
+}
+
+/// The image of an operator that runs inside: its program and a Dockerfile in a folder of their own.
+async fn build_image(
+    deployment: &spiritlevel_model::suite::DeploymentSpec,
+    plan: &Plan,
+    built: &Built,
+    tell: &Listener,
+) -> Result<(), Error> {
+    let (Some(image), Some(how)) = (&deployment.image, &deployment.image_build) else { return Ok(()) };
+    tell(SessionEvent::Say(format!("{}: building the image {image}", plan.suite_name)));
+    let mut known = Bindings::new();
+    for (name, path) in [("binary", &built.binary), ("module", &built.module)] {
+        known.extend(path.as_ref().map(|p| (name.to_owned(), Value::from(p.to_string_lossy().into_owned()))));
+    }
+    let context = tempfile::Builder::new()
+        .prefix("spiritlevel-image-")
+        .tempdir()
+        .map_err(|e| Error::file("create", Path::new("a temporary folder"), e))?;
+    let dir = crate::arrange::absolute(Path::new(&plan.suite_dir))?;
+    let own = std::iter::once(("Dockerfile", &how.dockerfile));
+    for (name, from) in own.chain(how.files.iter().map(|(name, from)| (name.as_str(), from))) {
+        let from = dir.join(crate::arrange::text(from, &known)?);
+        std::fs::copy(&from, context.path().join(name)).map_err(|e| Error::file("copy", &from, e))?;
+    }
+    let made = tokio::process::Command::new("docker")
+        .args(["build", "--quiet", "--tag", image, "."])
+        .current_dir(context.path())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|e| Error::file("run", Path::new("docker"), e))?;
+    if made.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&made.stderr);
+    Err(Error::Input(format!("`docker build` of {image} failed: {}", said.trim())))
 }
 
 /// What became of each build: one that fails is an error of its own runs only.
@@ -341,6 +454,12 @@ async fn build_all(plans: &[Plan], tell: &Listener) -> BTreeMap<String, Result<B
         let built = match &plan.suite.operator.build {
             Some(spec) => build(spec, plan, tell).await.map_err(|e| e.chain()),
             None => Ok(Built::default()),
+        };
+        let built = match (built, plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside())) {
+            (Ok(built), Some(deployment)) => {
+                build_image(deployment, plan, &built, tell).await.map(|()| built).map_err(|e| e.chain())
+            }
+            (built, _) => built,
         };
         all.insert(key, built);
     }

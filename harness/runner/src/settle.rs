@@ -2,6 +2,7 @@
 //! is long against the operator's own reactions.
 
 use crate::{lane::Lane, recorder::Live, stage::Stage};
+use serde_json::Value;
 use spiritlevel_model::{
     Meta, Period,
     history::{Event, Phase, ReplyOutcome, Settled},
@@ -90,8 +91,8 @@ fn report(phase: Phase, begun: Instant, window: Duration) -> Settled {
 /// What is pending, whether the goal is reached, the window, and how long nothing has changed.
 fn look(stage: &Stage, lane: &Lane, goal: Goal, base: Duration) -> (Pending, bool, Duration, Duration) {
     let mut pending = Pending::default();
-    for namespace in stage.namespaces() {
-        pending.ours.extend(lane.kubelet().busy(namespace));
+    if let Some(kubelet) = lane.kubelet() {
+        pending.ours.extend(stage.namespaces().iter().flat_map(|n| kubelet.busy(n)));
     }
     for replica in stage.replicas() {
         let in_flight = replica.listener().in_flight();
@@ -104,6 +105,10 @@ fn look(stage: &Stage, lane: &Lane, goal: Goal, base: Duration) -> (Pending, boo
     }
     let now = stage.recorder.now_ms();
     let live = stage.recorder.live();
+    if lane.kubelet().is_none() {
+        let pods = live.world.of_kind("v1", "Pod").filter(|l| owns(stage, l));
+        pending.ours.extend(pods.filter_map(|l| unfinished(&l.object)));
+    }
     for collection in live.world.predicted_collections() {
         let text = format!("garbage collection of {}", collection.object);
         match collection.finalizers.first() {
@@ -152,6 +157,32 @@ fn owns(stage: &Stage, object: &Object) -> bool {
     object.object.namespace().is_some_and(|n| stage.namespaces().iter().any(|own| own == n))
 }
 
+/// What a kubelet has still to do for a pod. One that cannot succeed (no image, a crash loop) is as done as it will be.
+fn unfinished(pod: &Value) -> Option<String> {
+    let name = pod.name().unwrap_or_default();
+    if pod.is_terminating() {
+        return Some(format!("pod {name} is terminating"));
+    }
+    let status = &pod["status"];
+    let containers = ["initContainerStatuses", "containerStatuses"];
+    let mut waiting = containers.iter().filter_map(|c| status[*c].as_array()).flatten();
+    let stuck = waiting.any(|c| {
+        let reason = c["state"]["waiting"]["reason"].as_str();
+        reason.is_some_and(|r| !matches!(r, "ContainerCreating" | "PodInitializing"))
+    });
+    let unschedulable = status["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "PodScheduled" && c["status"] == "False");
+    let of_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|o| o["kind"] == "Job");
+    match status["phase"].as_str().unwrap_or("Pending") {
+        "Pending" if !stuck && !unschedulable => Some(format!("pod {name} is starting")),
+        "Running" if of_job && !stuck => Some(format!("pod {name} of a Job is at work")),
+        _ => None,
+    }
+}
+
 fn is_built_in(finalizer: &str) -> bool {
     finalizer.starts_with("kubernetes.io/") || matches!(finalizer, "foregroundDeletion" | "orphan")
 }
@@ -197,4 +228,36 @@ fn reaction_gap(live: &Live) -> f64 {
         }
     }
     longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_is_unfinished_until_its_kubelet_has_done_what_it_can() {
+        let waiting = |reason: &str| json!([{"state": {"waiting": {"reason": reason}}}]);
+        let job = json!([{"kind": "Job", "name": "j"}]);
+        for (pod, busy) in [
+            (json!({"status": {"phase": "Running"}}), false),
+            (json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}), true),
+            (json!({"status": {}}), true),
+            (json!({"status": {"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}}), true),
+            (json!({"status": {"phase": "Pending", "containerStatuses": waiting("ErrImagePull")}}), false),
+            (
+                json!({"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}}),
+                false,
+            ),
+            (json!({"metadata": {"ownerReferences": job}, "status": {"phase": "Running"}}), true),
+            (json!({"metadata": {"ownerReferences": job}, "status": {"phase": "Succeeded"}}), false),
+            (
+                json!({"metadata": {"ownerReferences": job},
+                    "status": {"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff")}}),
+                false,
+            ),
+        ] {
+            assert_eq!(unfinished(&pod).is_some(), busy, "{pod}");
+        }
+    }
 }

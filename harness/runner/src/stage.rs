@@ -1,6 +1,6 @@
 //! The live state of one run: its faults, its replicas, its history. The proxy asks it what to do.
 
-use crate::{harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
+use crate::{conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor, Period, RequestId, StreamId,
@@ -13,7 +13,7 @@ use spiritlevel_model::{
 };
 use spiritlevel_proxy::{Director, ExecAnswer, Listener};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
     time::Duration,
 };
@@ -32,6 +32,8 @@ pub(crate) struct Stage {
     rules: Mutex<RuleSet>,
     /// Faults that are healed, for whoever waits.
     healed: watch::Sender<BTreeSet<String>>,
+    /// Objects that are touched for a conflict, until its request is answered.
+    touches: Mutex<BTreeMap<RequestId, Touch>>,
     replicas: RwLock<Vec<Arc<Replica>>>,
     myself: OnceLock<Weak<Stage>>,
     tasks: TaskTracker,
@@ -51,6 +53,7 @@ impl Stage {
             namespaces,
             rules: Mutex::new(rules),
             healed: watch::Sender::default(),
+            touches: Mutex::default(),
             replicas: RwLock::default(),
             myself: OnceLock::new(),
             tasks: TaskTracker::new(),
@@ -82,6 +85,10 @@ impl Stage {
 
     fn rules(&self) -> MutexGuard<'_, RuleSet> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touches(&self) -> MutexGuard<'_, BTreeMap<RequestId, Touch>> {
+        self.touches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fault_event(&self, name: &str, what: FaultEvent) {
@@ -360,8 +367,20 @@ impl Director for Stage {
                         self.heal_after(fault);
                     }
                 }
-                Action::Conflict {} => self.writes.touch_for_conflict(&self.recorder, exchange, &firing.fault).await,
+                Action::Conflict {} => {
+                    let touch = Touch::make(&self.writes, &self.recorder, exchange, &firing.fault).await;
+                    self.touches().extend(touch.map(|t| (exchange.id, t)));
+                }
                 _ => {}
+            }
+        })
+    }
+
+    fn answered<'a>(&'a self, firing: &'a Firing, exchange: &'a Exchange<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let touch = self.touches().remove(&exchange.id);
+            if let Some(touch) = touch {
+                touch.undo(self.writes.conflict(), &self.recorder, &firing.fault).await;
             }
         })
     }
@@ -411,6 +430,9 @@ impl Director for Stage {
 
     /// There is no kubelet behind a local control plane: the suite says what its containers answer.
     fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
+        if self.plan.suite.cluster.provider.has_real_pods() {
+            return None;
+        }
         let exec = &self.plan.suite.kubelet.exec;
         Some(ExecAnswer { exit_code: exec.exit_code, stdout: exec.output.clone().into_bytes() })
     }

@@ -90,8 +90,20 @@ struct KindWatch {
     client: Client,
     hub: Arc<Hub>,
     kind: KindInfo,
-    /// Revision of the latest version of each object: what a new list is compared with.
-    known: BTreeMap<String, u64>,
+    /// The latest version of each object by uid: what a new list is compared with.
+    known: BTreeMap<String, Known>,
+}
+
+struct Known {
+    revision: u64,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Known {
+    fn of(object: &Value, revision: u64) -> Self {
+        Self { revision, namespace: object.namespace().map(Into::into), name: object.name().map(Into::into) }
+    }
 }
 
 impl KindWatch {
@@ -108,22 +120,45 @@ impl KindWatch {
     async fn list(&mut self, first: First) -> Result<u64, kube::Error> {
         let list: Value = self.client.request(self.request("limit=0")?).await?;
         let revision = list.revision().map_or(0, |r| r.0);
+        if first == First::No {
+            self.forget_missing(&list);
+        }
         for item in list["items"].as_array().into_iter().flatten() {
             let mut object = item.clone();
             // Items of a list leave out what the list says.
             object["apiVersion"] = json!(self.kind.api_version());
             object["kind"] = json!(self.kind.kind);
             let (Some(uid), Some(at)) = (object.uid(), object.revision()) else { continue };
-            if self.known.insert(uid.0, at.0) == Some(at.0) {
+            let before = self.known.insert(uid.0, Known::of(&object, at.0));
+            if before.is_some_and(|b| b.revision == at.0) {
                 continue;
             }
             if first == First::No {
-                self.hub.witness_lost(&self.kind.key(), "the watch expired and a version was missed");
+                self.hub.witness_lost(&self.kind.key(), &object, "the watch expired and a version was missed");
             }
             let kind = if first == First::Yes { VersionType::Found } else { VersionType::Modified };
             self.hub.version(Version { resource: self.kind.key(), kind, revision: at, object });
         }
         Ok(revision)
+    }
+
+    /// What a later list no longer has was deleted unseen.
+    fn forget_missing(&mut self, list: &Value) {
+        let there: BTreeSet<String> =
+            list["items"].as_array().into_iter().flatten().filter_map(|o| Some(o.uid()?.0)).collect();
+        let missing: Vec<String> = self.known.keys().filter(|uid| !there.contains(*uid)).cloned().collect();
+        for uid in missing {
+            let Some(known) = self.known.remove(&uid) else { continue };
+            let revision = list.revision().unwrap_or_default();
+            let object = json!({
+                "apiVersion": self.kind.api_version(), "kind": self.kind.kind,
+                "metadata": {"name": known.name, "namespace": known.namespace, "uid": uid,
+                    "resourceVersion": revision.0.to_string()},
+            });
+            let resource = self.kind.key();
+            self.hub.witness_lost(&resource, &object, "the watch expired and a deletion was missed");
+            self.hub.version(Version { resource, kind: VersionType::Deleted, revision, object });
+        }
     }
 
     /// Watches for ever, going on where it was.
@@ -161,7 +196,7 @@ impl KindWatch {
             if kind == VersionType::Deleted {
                 self.known.remove(&uid.0);
             } else {
-                self.known.insert(uid.0, at.0);
+                self.known.insert(uid.0, Known::of(&object, at.0));
             }
             self.hub.version(Version { resource: self.kind.key(), kind, revision: Revision(at.0), object });
         }

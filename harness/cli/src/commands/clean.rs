@@ -3,12 +3,16 @@
 use crate::{Error, Exit, voice::say};
 
 /// Removes what killed runs left behind.
-pub(super) fn clean() -> Result<Exit, Error> {
+pub(super) async fn clean() -> Result<Exit, Error> {
+    // Containers first: whether their owner lives shows from its directory.
+    let containers = spiritlevel_cluster::containers::sweep(&|line: &str| say(&format!("{line}\n")))
+        .await
+        .map_err(Error::Cluster)?;
     let removed = spiritlevel_cluster::clean::sweep().map_err(Error::Cluster)?;
     for line in &removed {
         say(&format!("removed {line}\n"));
     }
-    if removed.is_empty() {
+    if removed.is_empty() && containers == 0 {
         say("nothing was left behind\n");
     }
     Ok(Exit::Pass)

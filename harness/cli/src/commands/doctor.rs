@@ -33,7 +33,7 @@ pub(super) async fn doctor() -> Result<Exit, Error> {
     let (go, curl) = (program("go", "version").await, program("curl", "--version").await);
     let obtainable = [&go, &curl].iter().any(|look| matches!(look.sign, Sign::Good));
     let control_plane = if obtainable { binaries().await } else { binaries().await.without_tools() };
-    for look in [user(), control_plane, isolation().await, ports(), disk(), go, curl] {
+    for look in [user(), control_plane, isolation().await, ports(), disk(), go, curl, docker().await] {
         let sign = match look.sign {
             Sign::Good => "✓",
             Sign::Less => "–",
@@ -120,6 +120,18 @@ async fn isolation() -> Look {
             sign: Sign::Bad,
             found: format!("failed to {error}"),
             remedy: Some("SPIRITLEVEL_BIN must name this program, or be unset".into()),
+        },
+    }
+}
+
+async fn docker() -> Look {
+    match spiritlevel_cluster::containers::docker_version().await {
+        Ok(version) => good("docker", format!("{version}: the providers k3s and kind can be used")),
+        Err(error) => Look {
+            what: "docker",
+            sign: Sign::Less,
+            found: format!("failed to {error}"),
+            remedy: Some("only needed for the providers k3s and kind".into()),
         },
     }
 }

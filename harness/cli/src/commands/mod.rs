@@ -24,7 +24,7 @@ pub(crate) async fn perform(command: Command, stop: &Stop) -> Result<Exit, Error
         Command::Replay(args) => replay::replay(args, stop).await,
         Command::Setup => setup::setup(stop).await,
         Command::Doctor => doctor::doctor().await,
-        Command::Clean => clean::clean(),
+        Command::Clean => clean::clean().await,
         Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Invariants(args) => Ok(invariants::invariants(&args)),
         Command::Completions { shell } => Ok(completions::completions(shell)),

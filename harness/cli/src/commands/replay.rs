@@ -37,7 +37,7 @@ pub(super) async fn replay(args: Replay, stop: &Stop) -> Result<Exit, Error> {
         output: args.output,
         verbose: true,
     };
-    perform(planned, &playing, stop).await
+    perform(planned, &playing, false, stop).await
 }
 
 /// The same plan in other namespaces: the recorded ones may still be there, on a cluster that outlives its runs.

@@ -3,7 +3,7 @@
 use super::lint;
 use crate::{
     Error, Exit,
-    args::{Form, Playing, Run, Selection},
+    args::{Form, OperatorAs, Place, Playing, Provider, Run, Selection},
     invocation::{How, Planned, play},
     stop::{Cause, Stop},
     stretch::stretch,
@@ -22,12 +22,13 @@ pub(super) async fn run(args: Run, stop: &Stop) -> Result<Exit, Error> {
     let mut planned = planned(&args)?;
     for one in &mut planned {
         stretch(&mut one.plan, args.playing.timeout_scale);
+        args.place.apply(&mut one.plan);
     }
-    perform(planned, &args.playing, stop).await
+    perform(planned, &args.playing, args.place.keep, stop).await
 }
 
 /// Plays plans and reports.
-pub(super) async fn perform(planned: Vec<Planned>, playing: &Playing, stop: &Stop) -> Result<Exit, Error> {
+pub(super) async fn perform(planned: Vec<Planned>, playing: &Playing, keep: bool, stop: &Stop) -> Result<Exit, Error> {
     let begun = Instant::now();
     let suites: BTreeSet<&str> = planned.iter().map(|p| p.plan.suite_name.as_str()).collect();
     let settings = Settings {
@@ -50,7 +51,7 @@ pub(super) async fn perform(planned: Vec<Planned>, playing: &Playing, stop: &Sto
             reporter.hear(event);
         }
     });
-    let how = How { jobs: playing.jobs, report_dir: playing.report_dir.clone(), fail_fast: playing.fail_fast };
+    let how = How { jobs: playing.jobs, report_dir: playing.report_dir.clone(), fail_fast: playing.fail_fast, keep };
     let deadline = playing.deadline.map(|deadline| tokio::spawn(stop.clone().at(deadline.0)));
     play(planned, &how, stop, tell).await;
     if let Some(deadline) = deadline {
@@ -63,6 +64,38 @@ pub(super) async fn perform(planned: Vec<Planned>, playing: &Playing, stop: &Sto
         Some(cause @ (Cause::Interrupt | Cause::Terminate)) => cause.exit(),
         _ => Exit::from(tally.worst()),
     })
+}
+
+impl Place {
+    /// The command line comes before the suite.
+    fn apply(&self, plan: &mut spiritlevel_model::plan::Plan) {
+        use spiritlevel_model::suite;
+        let cluster = &mut plan.suite.cluster;
+        if let Some(provider) = self.provider {
+            let provider = match provider {
+                Provider::Local => suite::Provider::Local,
+                Provider::K3s => suite::Provider::K3s,
+                Provider::Kind => suite::Provider::Kind,
+            };
+            // An image of the suite's is for its own provider.
+            if provider != cluster.provider {
+                cluster.image = None;
+            }
+            cluster.provider = provider;
+        }
+        if self.cluster_image.is_some() {
+            cluster.image.clone_from(&self.cluster_image);
+        }
+        let operator = &mut plan.suite.operator;
+        match self.operator {
+            Some(OperatorAs::Process) => operator.run = Some(suite::RunAs::Process),
+            // A suite without a Deployment runs as it can.
+            Some(OperatorAs::Deployment) if operator.deployment.is_some() => {
+                operator.run = Some(suite::RunAs::Deployment);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn planned(args: &Run) -> Result<Vec<Planned>, Error> {

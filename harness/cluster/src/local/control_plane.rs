@@ -19,7 +19,7 @@ use super::{
     etcd::Etcd,
 };
 use crate::{
-    Cluster, CollectionProof, Component, Endpoint, Error, Exit, Identity, Kind, Progress, RunDirectory,
+    Cluster, CollectionProof, Component, Endpoint, Error, Exit, Identity, Kind, Nodes, Progress, RunDirectory,
     assets::{self, Binaries},
     canary, clean, connect,
     identity::Tokens,
@@ -61,6 +61,8 @@ pub struct LocalCluster {
     controller_manager: Mutex<Option<Process>>,
     api_server: Mutex<Option<Process>>,
     etcd: Mutex<Option<Process>>,
+    /// Always empty.
+    no_node: Mutex<Option<Process>>,
     api_server_start: ApiServerStart,
     controllers: ControllerManagerFiles,
     endpoint: Endpoint,
@@ -110,6 +112,7 @@ impl LocalCluster {
             api_server: Mutex::new(Some(api_server)),
             api_server_start,
             etcd: Mutex::new(Some(etcd.process)),
+            no_node: Mutex::new(None),
             endpoint,
             tokens,
             times: StdMutex::new(times),
@@ -164,6 +167,7 @@ impl LocalCluster {
             Component::Etcd => &self.etcd,
             Component::ApiServer => &self.api_server,
             Component::ControllerManager => &self.controller_manager,
+            Component::Node => &self.no_node,
         }
     }
 
@@ -234,6 +238,26 @@ impl LocalCluster {
 }
 
 impl Cluster for LocalCluster {
+    fn provider(&self) -> &'static str {
+        "local"
+    }
+
+    fn version(&self) -> &str {
+        assets::KUBERNETES_VERSION
+    }
+
+    fn local(&self) -> Option<&LocalCluster> {
+        Some(self)
+    }
+
+    fn kept(&self) -> Option<String> {
+        None
+    }
+
+    fn nodes(&self) -> Option<&Nodes> {
+        None
+    }
+
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }

@@ -6,7 +6,7 @@ mod control_plane;
 mod controller_manager;
 mod etcd;
 mod options;
-mod ports;
+pub(crate) mod ports;
 
 pub use crate::process::{Component, Exit};
 pub use control_plane::{LocalCluster, StartTimes};

@@ -1,7 +1,10 @@
 //! Operations that say too little or too much to be done.
 
 use super::scene::Scene;
-use crate::{operation::StepAction, problem::Problem};
+use crate::{
+    operation::{NodeRole, StepAction},
+    problem::Problem,
+};
 
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -45,6 +48,20 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                 } else if a.timeout.is_some() && placed.operation.timeout.is_some() {
                     let help = "leave one of them out";
                     problems.push(scene.at_key(&action, "a timeout inside and another beside").with_help(help));
+                }
+            }
+            StepAction::Node(n) => {
+                let requires = scene.spec.requires.unwrap_or_default();
+                if !requires.real_pods {
+                    let help = "add `requires: {realPods: true}`: where nodes are not real, the scenario is skipped";
+                    problems.push(scene.at_key(&action, "`node` needs a real one").with_help(help));
+                }
+                if n.which == NodeRole::Worker && requires.nodes.is_none_or(|n| n < 2) {
+                    let help = "add `requires: {realPods: true, nodes: 2}`";
+                    problems.push(scene.at_key(&action, "there may be no worker").with_help(help));
+                }
+                if n.lasts.is_some() && !n.action.lasts() {
+                    problems.push(scene.at_key(&action, "`restartRuntime` takes no time").with_help("leave out `for`"));
                 }
             }
             StepAction::Script(s) if s.content.trim().is_empty() => {

@@ -10,7 +10,7 @@ use crate::{
     bindings::{BUILT_IN, mentions_any},
     load::parse_manifests,
     problem::{Path, Problem},
-    suite::{Build, Suite},
+    suite::{Build, RunAs, Suite},
 };
 
 pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
@@ -31,6 +31,7 @@ pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
     }
     let command = process.key("command");
     match operator.process.command.first() {
+        None if operator.deployment.is_some() => {}
         None => problems.push(file.at_value(&command, "a command without a program")),
         Some(program) => {
             let from_module = ["binary", "module"].iter().find(|name| program.contains(&format!("(${name}")));
@@ -42,6 +43,17 @@ pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
                 problems.push(file.at_value(&command.index(0), message).with_help(help));
             }
         }
+    }
+    if operator.run == Some(RunAs::Deployment) && operator.deployment.is_none() {
+        let help = "add `deployment: {manifests: […]}`";
+        problems.push(file.at_value(&at.key("run"), "there is no deployment to run").with_help(help));
+    }
+    if let Some(deployment) = &operator.deployment
+        && deployment.image_build.is_some()
+        && deployment.image.is_none()
+    {
+        let help = "name it: `image: localhost/NAME:TAG`";
+        problems.push(file.at_key(&at.key("deployment"), "the image that is made has no name").with_help(help));
     }
     let ready = &suite.spec.subject.ready;
     let subject = Path::parse("spec.subject");

@@ -4,8 +4,9 @@ use super::play::{Failure, Play};
 use crate::api;
 use serde_json::Value;
 use spiritlevel_model::{
+    Meta,
     history::Event,
-    operation::{Gather, Tail},
+    operation::{Gather, Ref, Tail},
 };
 
 /// Lines of a log without a `tail`.
@@ -19,6 +20,43 @@ impl Play<'_> {
             let text = |key: &str| event[key].as_str().unwrap_or_default();
             let about = event["involvedObject"]["name"].as_str().unwrap_or_default();
             self.note(format!("event {} {} {about}: {}", text("type"), text("reason"), text("message")));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn pod_logs(&self, gather: &Gather) -> Result<(), Failure> {
+        if self.around.lane.kubelet().is_some() {
+            self.note("this provider's pods do not run, so they have no logs".into());
+            return Ok(());
+        }
+        let pods: Vec<Value> = {
+            let live = self.stage.recorder.live();
+            match &gather.target {
+                Some(target) => {
+                    let target = Ref { api_version: "v1".into(), kind: "Pod".into(), ..target.clone() };
+                    api::referred(&live.world, &target, self.namespace()).into_iter().cloned().collect()
+                }
+                None => {
+                    let own = |l: &&spiritlevel_model::world::Live| l.object.namespace() == Some(self.namespace());
+                    live.world.of_kind("v1", "Pod").filter(own).map(|l| l.object.clone()).collect()
+                }
+            }
+        };
+        for pod in pods {
+            let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name().unwrap_or_default());
+            for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
+                let container = container["name"].as_str().unwrap_or_default();
+                let url =
+                    format!("/api/v1/namespaces/{namespace}/pods/{name}/log?container={container}&tailLines={LINES}");
+                let request = http::Request::get(&url).body(Vec::new()).map_err(|e| Failure::Broken(e.to_string()))?;
+                // Gathering follows a failure; what cannot be had is no further one.
+                match self.around.lane.clients().arrange.request_text(request).await {
+                    Ok(text) => text.lines().for_each(|line| {
+                        self.note(format!("{name}/{container}: {}", self.stage.recorder.redactor().line(line)));
+                    }),
+                    Err(e) => self.note(format!("{name}/{container}: no log: {e}")),
+                }
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod assertion;
 mod awaits;
 mod gather;
 mod manifests;
+mod nodes;
 mod operator;
 mod play;
 mod pods;

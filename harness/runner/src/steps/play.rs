@@ -172,14 +172,12 @@ impl<'a> Play<'a> {
             StepAction::StopOperator(stop) => self.stop(stop, path).await,
             StepAction::StartOperator(start) => self.start(start, path).await,
             StepAction::DuplicateReconcile(duplicate) => self.duplicate(duplicate, path).await,
-            StepAction::KillPod(pod) => self.kill_pod(&pod.target),
-            StepAction::SetPod(set) => self.set_pod(set),
+            StepAction::KillPod(pod) => self.kill_pod(&pod.target).await,
+            StepAction::SetPod(set) => self.set_pod(set).await,
             StepAction::Drift(drift) => self.drift(drift, path).await,
+            StepAction::Node(fault) => self.node(fault, path).await,
             StepAction::Events(gather) => self.events(gather).await,
-            StepAction::PodLogs(_) => {
-                self.note("this provider's pods do not run, so they have no logs".into());
-                Ok(())
-            }
+            StepAction::PodLogs(gather) => self.pod_logs(gather).await,
             StepAction::Describe(gather) | StepAction::Get(gather) => self.show(gather),
             StepAction::OperatorLogs(tail) => {
                 self.operator_logs(*tail);

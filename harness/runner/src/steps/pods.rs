@@ -3,7 +3,7 @@
 use super::play::{Failure, Play};
 use crate::{api, arrange::phase, harness_writes::merge_patch};
 use serde_json::{Value, json};
-use spiritlevel_cluster::kubelet_stub::PodState;
+use spiritlevel_cluster::{Nodes, kubelet_stub::PodState};
 use spiritlevel_model::{
     Meta,
     operation::{Drift, Ref, SetPod},
@@ -20,15 +20,64 @@ impl Play<'_> {
         Ok(pods)
     }
 
-    pub(super) fn kill_pod(&self, target: &Ref) -> Result<(), Failure> {
+    pub(super) async fn kill_pod(&self, target: &Ref) -> Result<(), Failure> {
         for pod in self.pods(target)? {
             let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name().unwrap_or_default());
-            self.around.lane.kubelet().kill_pod(namespace, name).map_err(crate::Error::from)?;
+            if let Some(kubelet) = self.around.lane.kubelet() {
+                kubelet.kill_pod(namespace, name).map_err(crate::Error::from)?;
+            } else if let Some(nodes) = self.around.lane.nodes() {
+                for (node, container) in running(&pod)? {
+                    nodes.signal_container(&node, &container, "SIGKILL").await.map_err(crate::Error::from)?;
+                }
+            }
         }
         Ok(())
     }
 
-    pub(super) fn set_pod(&self, set: &SetPod) -> Result<(), Failure> {
+    /// What `setPod` means for a pod that runs: frozen, no probe of it is answered; evicted, by the API.
+    async fn set_real_pod(&self, nodes: &Nodes, pod: &Value, set: &SetPod) -> Result<(), Failure> {
+        match (set.ready, set.phase.as_deref(), set.exit_code) {
+            (Some(ready), None, None) => {
+                for (node, container) in running(pod)? {
+                    let done = if ready {
+                        nodes.resume_container(&node, &container).await
+                    } else {
+                        nodes.pause_container(&node, &container).await
+                    };
+                    done.map_err(crate::Error::from)?;
+                }
+                Ok(())
+            }
+            (None, Some("Evicted"), None) => {
+                let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name().unwrap_or_default());
+                let eviction = json!({
+                    "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace},
+                });
+                let url = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
+                let request = http::Request::post(&url)
+                    .header(http::header::CONTENT_TYPE, "application/json")
+                    .body(eviction.to_string().into_bytes())
+                    .map_err(|e| Failure::Broken(e.to_string()))?;
+                let evicted = self.around.lane.clients().user.request::<Value>(request).await;
+                evicted.map(drop).map_err(|e| crate::Error::request("evict a pod")(e).into())
+            }
+            _ => Err(Failure::Broken(
+                "a pod that runs can be set to `ready: false`, `ready: true` and `phase: Evicted`; the rest is for the \
+                 kubelet stub of provider local"
+                    .into(),
+            )),
+        }
+    }
+
+    pub(super) async fn set_pod(&self, set: &SetPod) -> Result<(), Failure> {
+        let Some(kubelet) = self.around.lane.kubelet() else {
+            for pod in self.pods(&set.target)? {
+                if let Some(nodes) = self.around.lane.nodes() {
+                    self.set_real_pod(nodes, &pod, set).await?;
+                }
+            }
+            return Ok(());
+        };
         let state = match (set.exit_code, set.phase.as_deref(), set.ready) {
             (Some(code), _, _) => PodState::Exited { code },
             (None, Some("Evicted"), _) => PodState::Evicted,
@@ -43,9 +92,9 @@ impl Play<'_> {
             let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name().unwrap_or_default());
             if state == PodState::Ready {
                 // Ready is what its rules say anyway.
-                self.around.lane.kubelet().clear_pod(namespace, name);
+                kubelet.clear_pod(namespace, name);
             } else {
-                self.around.lane.kubelet().set_pod(namespace, name, state);
+                kubelet.set_pod(namespace, name, state);
             }
         }
         Ok(())
@@ -82,4 +131,18 @@ impl Play<'_> {
         }
         Ok(())
     }
+}
+
+/// Node and id of each container of a pod that runs.
+fn running(pod: &Value) -> Result<Vec<(String, String)>, Failure> {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let running = containers.filter(|c| !c["state"]["running"].is_null());
+    let ids: Vec<_> =
+        running.filter_map(|c| c["containerID"].as_str()).map(|id| (node.to_owned(), id.to_owned())).collect();
+    if ids.is_empty() {
+        let name = pod.name().unwrap_or_default();
+        return Err(Failure::Broken(format!("no container of pod {name} runs: wait for it to be Ready first")));
+    }
+    Ok(ids)
 }

@@ -15,7 +15,11 @@ use spiritlevel_model::{
     history::Event,
 };
 use spiritlevel_proxy::{Director, HostPort, Listener};
-use spiritlevel_runner::{hub::Guest, lane::Lane, recorder::Recorder};
+use spiritlevel_runner::{
+    hub::Guest,
+    lane::{Lane, Place},
+    recorder::Recorder,
+};
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use tokio::runtime::Runtime;
 
@@ -51,7 +55,7 @@ impl Ground {
         let runtime = Runtime::new()?;
         let directory = tempfile::tempdir()?;
         let (lane, guest, operator, clients) = runtime.block_on(async {
-            let lane = Lane::start(vec![widgets()], Vec::new(), &Quiet).await?;
+            let lane = Lane::start(&Place::default(), vec![widgets()], &Quiet).await?;
             let recorder = Recorder::create(&directory.path().join("history.jsonl"), Vec::new())?;
             let guest = Arc::new(Chronicler { recorder });
             lane.hub().join(guest.clone());
@@ -84,7 +88,9 @@ impl Ground {
             state: Some(PodState::Phase(PodPhase::Pending)),
             ..PodMatch::default()
         };
-        self.lane.kubelet().rules(HOME, KubeletRules { matches: vec![by_hand], ..KubeletRules::default() });
+        if let Some(kubelet) = self.lane.kubelet() {
+            kubelet.rules(HOME, KubeletRules { matches: vec![by_hand], ..KubeletRules::default() });
+        }
         // Without its account, admission refuses pods.
         let accounts = ResourceKey::new("", "serviceaccounts");
         let there =

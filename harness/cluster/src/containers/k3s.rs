@@ -1,0 +1,133 @@
+//! Provider `k3s`: one container, on testcontainers.
+
+use std::time::{Duration, Instant};
+
+use kube::config::Kubeconfig;
+use testcontainers::{
+    ContainerAsync, GenericImage, ImageExt,
+    core::{IntoContainerPort, Mount},
+    runners::AsyncRunner,
+};
+
+use super::{
+    Started,
+    docker::{Docker, causes},
+    nodes::Init,
+    owner::Owned,
+    seconds, until,
+};
+use crate::{Component, Error, Progress, local::ports::with_free_port, process::Deadline};
+
+/// What is run unless something else is asked for.
+pub const K3S_IMAGE: &str = "rancher/k3s:v1.36.3-k3s1";
+
+const PORT: u16 = 6443;
+const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
+
+/// The container's handle.
+pub(super) type Container = ContainerAsync<GenericImage>;
+
+/// What may differ between two clusters.
+#[derive(Clone, Debug)]
+pub struct K3sOptions {
+    /// An image of rancher/k3s's contract, `NAME:TAG`.
+    pub image: String,
+    /// Appended to kube-apiserver's command line.
+    pub api_server_args: Vec<String>,
+    /// How long everything may take together, a pull aside.
+    pub start_timeout: Duration,
+}
+
+impl Default for K3sOptions {
+    fn default() -> Self {
+        Self { image: K3S_IMAGE.to_owned(), api_server_args: Vec::new(), start_timeout: Duration::from_secs(180) }
+    }
+}
+
+impl K3sOptions {
+    /// The defaults, with the image that `SPIRITLEVEL_K3S_IMAGE` names.
+    pub fn from_env() -> Self {
+        let default = Self::default();
+        Self { image: std::env::var("SPIRITLEVEL_K3S_IMAGE").unwrap_or(default.image), ..default }
+    }
+}
+
+/// The container keeps running under its other owner, which removes it by name.
+pub(super) fn forget(container: Container) {
+    std::mem::forget(container);
+}
+
+pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Progress) -> Result<Started, Error> {
+    let begun = Instant::now();
+    if !docker.has_image(&options.image).await? {
+        progress.say(&format!("pulling {}", options.image));
+        docker.pull(&options.image).await?;
+    }
+    let owned = Owned::new(&docker)?;
+    progress.say(&format!("starting {}", options.image));
+    let container = with_free_port(Component::Node, |port| run(&docker, &options, &owned, port)).await?;
+    let containers = vec![owned.name().to_owned()];
+    let deadline = Deadline::after(options.start_timeout);
+    let port = container.get_host_port_ipv4(PORT.tcp()).await;
+    let port = port.map_err(|e| Error::docker("find the API server's port", causes(&e)))?;
+    let written = until(&docker, &containers, deadline, "k3s to write its kubeconfig", || async {
+        let yaml = docker.exec(owned.name(), &["cat", KUBECONFIG]).await.ok()?;
+        // It may be half written.
+        let config = Kubeconfig::from_yaml(&yaml).ok()?;
+        (!config.auth_infos.is_empty()).then_some(config)
+    });
+    let mut kubeconfig = written.await?;
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|c| c.cluster.as_mut()) {
+        cluster.server = Some(format!("https://127.0.0.1:{port}"));
+    }
+    progress.say(&format!("k3s wrote its kubeconfig after {}", seconds(begun)));
+    Ok(Started {
+        provider: "k3s",
+        docker,
+        owned,
+        kubeconfig,
+        containers,
+        init: Init::K3s,
+        container: Some(container),
+        wants_storage: true,
+        deadline,
+    })
+}
+
+async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) -> Result<Container, Error> {
+    let (name, tag) =
+        options.image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((&options.image, "latest"));
+    let mut command = vec![
+        "server".to_owned(),
+        "--disable=traefik,servicelb,metrics-server,coredns,local-storage".to_owned(),
+        "--tls-san=127.0.0.1".to_owned(),
+        // Volumes without a provisioner's image.
+        "--kube-controller-manager-arg=enable-hostpath-provisioner=true".to_owned(),
+    ];
+    command
+        .extend(options.api_server_args.iter().map(|a| format!("--kube-apiserver-arg={}", a.trim_start_matches("--"))));
+    let request = GenericImage::new(name, tag)
+        .with_container_name(owned.name())
+        // Becomes the node's name, and stays over restarts.
+        .with_hostname(owned.name())
+        .with_network(owned.name())
+        // A published port changes with every restart; a mapped one stays.
+        .with_mapped_port(port, PORT.tcp())
+        .with_privileged(true)
+        .with_mount(Mount::tmpfs_mount("/run"))
+        .with_cmd(command)
+        .with_env_var("K3S_KUBECONFIG_MODE", "644")
+        .with_startup_timeout(options.start_timeout);
+    match request.start().await {
+        Ok(container) => Ok(container),
+        Err(e) => {
+            let reason = causes(&e);
+            // What was made of it before it failed.
+            docker.remove(owned.name()).await?;
+            if reason.contains("port is already allocated") || reason.contains("address already in use") {
+                return Err(Error::PortTaken { component: Component::Node, attempts: 1 });
+            }
+            Err(Error::docker(format!("start a container of {}", options.image), reason))
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The operator inside the cluster: one Deployment a replica, whose pod reaches the API server through the replica's own
+//! listener. What the manifest says stays, but for the way to the API server and the account.
+
+use crate::{
+    Error,
+    api::Objects,
+    arrange::Surroundings,
+    files,
+    harness_writes::merge_patch,
+    rbac::ACCOUNT,
+    recorder::{Live, Recorder},
+    stage::Stage,
+};
+use futures::AsyncBufReadExt;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, api::LogParams};
+use serde_json::{Value, json};
+use spiritlevel_cluster::Nodes;
+use spiritlevel_model::{Meta, fault::Signal, history::KindInfo, suite::DeploymentSpec};
+use std::{
+    collections::VecDeque,
+    io::Write,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Tells the replicas' pods apart.
+const REPLICA: &str = "spiritlevel.dev/replica";
+/// The proxy's certificate, in the place of the cluster's.
+const CA: &str = "spiritlevel-proxy-ca";
+const ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Until a pod runs whose image is on the node.
+const START: Duration = Duration::from_secs(120);
+/// A kubelet tells of a dead container within seconds.
+const END: Duration = Duration::from_secs(60);
+
+/// A container that runs, or ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instance {
+    node: String,
+    pod: String,
+    /// As containerd knows it.
+    pub(crate) id: String,
+}
+
+/// How a container ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// A replica's Deployment.
+pub(crate) struct Inside {
+    client: Client,
+    url: String,
+    namespace: String,
+    index: usize,
+    container: String,
+    recorder: Arc<Recorder>,
+    lane: Arc<crate::lane::Lane>,
+    log: PathBuf,
+}
+
+// === impl Inside ===
+
+impl Inside {
+    /// Makes the Deployment of a replica, with no pod yet.
+    pub(crate) async fn create(
+        stage: &Stage,
+        around: &Surroundings<'_>,
+        lane: Arc<crate::lane::Lane>,
+        spec: &DeploymentSpec,
+        index: usize,
+        proxy: SocketAddr,
+    ) -> Result<Self, Error> {
+        let namespace = stage.plan.operator_namespace.clone();
+        let kinds = lane.hub().kinds();
+        let client = lane.clients().arrange.clone();
+        let objects = Objects { client: &client, kinds: &kinds, namespace: &namespace };
+        let mut documents = Vec::new();
+        for name in &spec.manifests {
+            let name = crate::arrange::text(name, &around.bindings)?;
+            for document in files::foreign_manifests(&around.suite_dir, &name)? {
+                documents.push(files::resolved(&document, &around.bindings, &name)?);
+            }
+        }
+        let named = |d: &&Value| spec.name.as_deref().is_none_or(|n| d.name() == Some(n));
+        let mut deployments = documents.iter().filter(|d| d["kind"] == "Deployment").filter(named);
+        let (Some(deployment), None) = (deployments.next(), deployments.next()) else {
+            let names = spec.manifests.join(", ");
+            return Err(Error::Input(format!("there must be exactly one Deployment in {names}, or name it: `name:`")));
+        };
+        if index == 0 {
+            let ca = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CA},
+                "data": {"ca.crt": lane.proxy().ca_pem()},
+            });
+            objects.apply(&placed(&ca, &namespace)).await?;
+            for document in documents.iter().filter(|d| is_mounted(d, &kinds)) {
+                objects.apply(&placed(document, &namespace)).await?;
+            }
+        }
+        let container = spec.container.clone();
+        let (deployment, container) = rendered(deployment, spec.image.as_deref(), container, index, proxy)?;
+        let deployment = placed(&deployment, &namespace);
+        objects.apply(&deployment).await?;
+        let url = objects.url("apps/v1", "Deployment", Some(&namespace), deployment.name())?;
+        Ok(Self {
+            client,
+            url,
+            namespace,
+            index,
+            container,
+            recorder: stage.recorder.clone(),
+            lane,
+            log: around.report_dir.join(format!("operator-{index}.log")),
+        })
+    }
+
+    /// Lets it have a pod, and returns when its container runs.
+    pub(crate) async fn start(&self) -> Result<Instance, Error> {
+        self.scale(1).await?;
+        let running = self.recorder.wait_for(START, |live| self.running(live)).await;
+        running.ok_or_else(|| {
+            let live = self.recorder.live();
+            let why: Vec<String> = self.pods(&live).filter_map(why_not).collect();
+            Error::Input(format!(
+                "the operator's pod did not run within {} s: {}",
+                START.as_secs(),
+                if why.is_empty() { "there is none".to_owned() } else { why.join("; ") }
+            ))
+        })
+    }
+
+    /// Takes its pod away; the container gets the signal first.
+    pub(crate) async fn stop(&self, signal: Option<Signal>) -> Result<(), Error> {
+        let instance = self.running(&self.recorder.live());
+        self.scale(0).await?;
+        if let (Some(instance), Some(signal)) = (instance, signal) {
+            // It may have ended by then.
+            let _ = self.signal(&instance, signal).await;
+        }
+        let gone = |live: &Live| self.pods(live).next().is_none().then_some(());
+        self.recorder.wait_for(END, gone).await;
+        Ok(())
+    }
+
+    async fn scale(&self, replicas: u32) -> Result<(), Error> {
+        let patch = json!({"spec": {"replicas": replicas}});
+        merge_patch(&self.client, &self.url, &patch)
+            .await
+            .map_err(Error::request("scale the operator's Deployment"))?;
+        Ok(())
+    }
+
+    fn nodes(&self) -> Result<&Nodes, Error> {
+        self.lane.nodes().ok_or_else(|| Error::Input("this provider has no real nodes".into()))
+    }
+
+    /// Signals the container's main process.
+    pub(crate) async fn signal(&self, instance: &Instance, signal: Signal) -> Result<(), Error> {
+        let name = match signal {
+            Signal::Kill => "SIGKILL",
+            Signal::Term => "SIGTERM",
+            Signal::Int => "SIGINT",
+        };
+        Ok(self.nodes()?.signal_container(&instance.node, &instance.id, name).await?)
+    }
+
+    /// Freezes it.
+    pub(crate) async fn pause(&self, instance: &Instance) -> Result<(), Error> {
+        Ok(self.nodes()?.pause_container(&instance.node, &instance.id).await?)
+    }
+
+    /// Lets it go on.
+    pub(crate) async fn resume(&self, instance: &Instance) -> Result<(), Error> {
+        Ok(self.nodes()?.resume_container(&instance.node, &instance.id).await?)
+    }
+
+    fn pods<'a>(&'a self, live: &'a Live) -> impl Iterator<Item = &'a Value> {
+        let index = self.index.to_string();
+        let pods = live.world.of_kind("v1", "Pod").map(|l| &l.object);
+        pods.filter(move |p| {
+            p.namespace() == Some(&self.namespace) && p["metadata"]["labels"][REPLICA].as_str() == Some(&index)
+        })
+    }
+
+    /// The container that runs now.
+    pub(crate) fn running(&self, live: &Live) -> Option<Instance> {
+        self.pods(live).find_map(|pod| {
+            let status = self.status(pod)?;
+            let id = status["containerID"].as_str().filter(|_| !status["state"]["running"].is_null())?;
+            let node = pod["spec"]["nodeName"].as_str()?;
+            Some(Instance { node: node.into(), pod: pod.name()?.into(), id: id.into() })
+        })
+    }
+
+    /// How a container ended, once it is known; one whose pod is gone was killed with it.
+    pub(crate) fn ended(&self, live: &Live, instance: &Instance) -> Option<Ended> {
+        let Some(pod) = self.pods(live).find(|p| p.name() == Some(&instance.pod)) else {
+            return Some(Ended { code: None, signal: Some(9) });
+        };
+        let status = self.status(pod)?;
+        let terminated = [&status["state"]["terminated"], &status["lastState"]["terminated"]];
+        let own = terminated.into_iter().find(|t| t["containerID"] == *instance.id)?;
+        let code = own["exitCode"].as_i64().and_then(|c| i32::try_from(c).ok());
+        // As a shell reports signals.
+        let signal =
+            own["signal"].as_i64().and_then(|s| i32::try_from(s).ok()).or(code.filter(|c| *c > 128).map(|c| c - 128));
+        Some(Ended { code: code.filter(|_| signal.is_none()), signal })
+    }
+
+    fn status<'a>(&self, pod: &'a Value) -> Option<&'a Value> {
+        let mut all = pod["status"]["containerStatuses"].as_array()?.iter();
+        all.find(|c| c["name"] == *self.container)
+    }
+
+    /// Copies the container's output to a file and to `tail`, until it ends.
+    pub(crate) async fn follow_log(&self, instance: Instance, tail: Arc<Mutex<VecDeque<String>>>, most: usize) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = LogParams {
+            container: Some(self.container.clone()),
+            follow: true,
+            timestamps: true,
+            ..LogParams::default()
+        };
+        let Ok(stream) = pods.log_stream(&instance.pod, &params).await else { return };
+        let Ok(mut file) = std::fs::File::options().create(true).append(true).open(&self.log) else { return };
+        let mut lines = stream.lines();
+        while let Some(Ok(line)) = lines.next().await {
+            let line = self.recorder.redactor().line(&line);
+            // A full disk shows elsewhere.
+            let _ = writeln!(file, "{line}");
+            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+            if tail.len() == most {
+                tail.pop_front();
+            }
+            tail.push_back(line);
+        }
+    }
+}
+
+/// Why a pod does not run.
+fn why_not(pod: &Value) -> Option<String> {
+    let name = pod.name()?;
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let waiting = statuses.filter_map(|c| c["state"]["waiting"].as_object()).next();
+    let reason = waiting.map_or_else(
+        || pod["status"]["phase"].as_str().unwrap_or("Pending").to_owned(),
+        |w| {
+            let text = |key: &str| w.get(key).and_then(Value::as_str).unwrap_or_default();
+            format!("{}: {}", text("reason"), text("message"))
+        },
+    );
+    Some(format!("pod {name} is {reason}"))
+}
+
+/// What a Deployment may mount or be reached by; permissions and accounts are ours.
+fn is_mounted(document: &Value, kinds: &[KindInfo]) -> bool {
+    let kind = document["kind"].as_str().unwrap_or_default();
+    let known = kinds.iter().any(|k| k.kind == kind && k.namespaced);
+    known && matches!(kind, "ConfigMap" | "Secret" | "Service" | "PersistentVolumeClaim")
+}
+
+fn placed(object: &Value, namespace: &str) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["namespace"] = json!(namespace);
+    object
+}
+
+/// The Deployment of one replica, and the name of the operator's container.
+fn rendered(
+    deployment: &Value,
+    image: Option<&str>,
+    container: Option<String>,
+    index: usize,
+    proxy: SocketAddr,
+) -> Result<(Value, String), Error> {
+    let mut deployment = deployment.clone();
+    let name = deployment.name().unwrap_or("operator").to_owned();
+    deployment["metadata"]["name"] = json!(format!("{name}-{index}"));
+    deployment["spec"]["replicas"] = json!(0);
+    // A rolling update would have two pods at once, where a replica is one.
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    deployment["spec"]["selector"]["matchLabels"][REPLICA] = json!(index.to_string());
+    deployment["spec"]["template"]["metadata"]["labels"][REPLICA] = json!(index.to_string());
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    pod["serviceAccountName"] = json!(ACCOUNT);
+    pod["automountServiceAccountToken"] = json!(false);
+    let first = pod["containers"][0]["name"].as_str().map(ToOwned::to_owned);
+    let container = container.or(first).unwrap_or_default();
+    let mut found = false;
+    for list in ["initContainers", "containers"] {
+        for one in pod[list].as_array_mut().into_iter().flatten() {
+            if list == "containers" && one["name"] == *container {
+                found = true;
+                if let Some(image) = image {
+                    one["image"] = json!(image);
+                    one["imagePullPolicy"] = json!("IfNotPresent");
+                }
+            }
+            redirect(one, proxy);
+        }
+    }
+    if !found {
+        return Err(Error::Input(format!("the Deployment {name} has no container {container:?}")));
+    }
+    // As the admission of ServiceAccounts makes it, but for the certificate.
+    let volume = json!({"name": "spiritlevel-account", "projected": {"sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+    ]}});
+    match pod["volumes"].as_array_mut() {
+        Some(volumes) => volumes.push(volume),
+        None => pod["volumes"] = json!([volume]),
+    }
+    Ok((deployment, container))
+}
+
+/// A container's way to the API server leads through the proxy.
+fn redirect(container: &mut Value, proxy: SocketAddr) {
+    let own = [
+        json!({"name": "KUBERNETES_SERVICE_HOST", "value": proxy.ip().to_string()}),
+        json!({"name": "KUBERNETES_SERVICE_PORT", "value": proxy.port().to_string()}),
+    ];
+    let mut env = container["env"].as_array().cloned().unwrap_or_default();
+    env.retain(|e| own.iter().all(|o| o["name"] != e["name"]));
+    env.extend(own);
+    container["env"] = Value::Array(env);
+    let mut mounts = container["volumeMounts"].as_array().cloned().unwrap_or_default();
+    mounts.retain(|m| m["mountPath"] != ACCOUNT_DIR);
+    mounts.push(json!({"name": "spiritlevel-account", "mountPath": ACCOUNT_DIR, "readOnly": true}));
+    container["volumeMounts"] = Value::Array(mounts);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_a_deployment_that_reaches_the_proxy() {
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "op"},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "op"}}, "template": {
+                "metadata": {"labels": {"app": "op"}},
+                "spec": {"serviceAccountName": "theirs", "containers": [
+                    {"name": "manager", "image": "a", "env": [
+                        {"name": "KUBERNETES_SERVICE_HOST", "value": "old"}, {"name": "OTHER", "value": "x"},
+                    ]},
+                    {"name": "sidecar", "image": "b"},
+                ]},
+            }},
+        });
+        let proxy: SocketAddr = "172.18.0.1:4711".parse().unwrap();
+        let (made, container) = rendered(&deployment, Some("c"), None, 1, proxy).unwrap();
+        assert_eq!((made.name(), container.as_str()), (Some("op-1"), "manager"));
+        let template = &made["spec"]["template"];
+        assert_eq!(made["spec"]["selector"]["matchLabels"], json!({"app": "op", REPLICA: "1"}));
+        assert_eq!(template["metadata"]["labels"], json!({"app": "op", REPLICA: "1"}));
+        assert_eq!(template["spec"]["serviceAccountName"], ACCOUNT);
+        let containers = template["spec"]["containers"].as_array().unwrap();
+        assert_eq!((&containers[0]["image"], &containers[1]["image"]), (&json!("c"), &json!("b")));
+        for one in containers {
+            let host: Vec<&Value> =
+                one["env"].as_array().unwrap().iter().filter(|e| e["name"] == "KUBERNETES_SERVICE_HOST").collect();
+            assert_eq!(host, [&json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.1"})]);
+            assert_eq!(one["volumeMounts"][0]["mountPath"], ACCOUNT_DIR);
+        }
+        assert_eq!(containers[0]["env"][0]["name"], "OTHER");
+        assert!(rendered(&deployment, None, Some("nobody".into()), 0, proxy).is_err());
+    }
+}
