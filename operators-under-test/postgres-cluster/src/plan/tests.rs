@@ -35,10 +35,16 @@ fn a_new_cluster_starts_with_its_primary() {
         create PersistentVolumeClaim pg-2-data
         create PodDisruptionBudget pg
         report Provisioning, 0 of 1 ready
-        make Pod pg-0 a primary
+        make Pod pg-0 a primary, confirmed by alone
+        report Provisioning, 1 of 1 ready
+        level PersistentVolumeClaim pg-0-data
+        level Pod pg-0
         create Pod pg-1
         create Pod pg-2
         report Provisioning, 1 of 3 ready
+        let Pod pg-0 be confirmed by pg-1,pg-2
+        level PersistentVolumeClaim pg-1-data
+        level PersistentVolumeClaim pg-2-data
         report Running, 3 of 3 ready"#]]
     .assert_eq(&world.settle().join("\n"));
     assert_eq!(next_step(&world.cluster, &world.observed()), None);
@@ -59,8 +65,12 @@ fn fail_over_reports_first_and_demotes_before_it_promotes() {
         expect![[r#"
             report Degraded, 2 of 3 ready
             make Pod pg-0 a replica
-            make Pod pg-1 a primary
+            make Pod pg-1 a primary, confirmed by pg-0,pg-2
+            level PersistentVolumeClaim pg-0-data
+            let Pod pg-1 be confirmed by pg-2
             report Degraded, 2 of 3 ready
+            let Pod pg-1 be confirmed by pg-0,pg-2
+            level PersistentVolumeClaim pg-0-data
             report Running, 3 of 3 ready"#]],
     );
 }
@@ -97,9 +107,13 @@ fn a_lost_pod_is_counted_before_it_is_replaced() {
         |world| world.remove(Kind::Pod, "pg-1"),
         expect![[r#"
             report Degraded, 1 of 1 ready
+            level PersistentVolumeClaim pg-1-data
+            let Pod pg-0 be confirmed by alone
             record the replacement of Pod pg-1
             create Pod pg-1
             report Provisioning, 1 of 2 ready
+            let Pod pg-0 be confirmed by pg-1
+            level PersistentVolumeClaim pg-1-data
             report Running, 2 of 2 ready"#]],
     );
 }
@@ -111,10 +125,14 @@ fn a_failed_pod_is_counted_once_and_makes_room() {
         |world| world.edit(Kind::Pod, "pg-1", |pod| pod["status"] = json!({"phase": "Failed"})),
         expect![[r#"
             report Degraded, 1 of 2 ready
+            level PersistentVolumeClaim pg-1-data
+            let Pod pg-0 be confirmed by alone
             record the replacement of Pod pg-1
             delete Pod pg-1
             create Pod pg-1
             report Provisioning, 1 of 2 ready
+            let Pod pg-0 be confirmed by pg-1
+            level PersistentVolumeClaim pg-1-data
             report Running, 2 of 2 ready"#]],
     );
     assert_eq!(world.status().replacements.len(), 1);
@@ -129,6 +147,9 @@ fn beyond_the_limit_nothing_is_replaced_and_the_status_says_so() {
             world.remove(Kind::Pod, "pg-1");
         },
         expect![[r#"
+            report Degraded, 1 of 1 ready
+            level PersistentVolumeClaim pg-1-data
+            let Pod pg-0 be confirmed by alone
             report Degraded, 1 of 1 ready"#]],
     );
     assert_eq!(world.reason("Degraded"), "ReplacementLimit");
@@ -165,8 +186,12 @@ fn scaling_down_moves_the_primary_then_removes_pod_by_pod() {
         expect![[r#"
             report Provisioning, 1 of 3 ready
             make Pod pg-1 a replica
-            make Pod pg-0 a primary
+            make Pod pg-0 a primary, confirmed by pg-1,pg-2
+            level PersistentVolumeClaim pg-2-data
+            let Pod pg-0 be confirmed by pg-1
             delete Pod pg-2
+            level PersistentVolumeClaim pg-1-data
+            let Pod pg-0 be confirmed by alone
             delete Pod pg-1
             delete PersistentVolumeClaim pg-1-data
             delete PersistentVolumeClaim pg-2-data
@@ -265,7 +290,7 @@ fn a_new_version_goes_to_replicas_first_and_to_the_primary_after_it_has_handed_o
             level Pod pg-2
             level Pod pg-1
             make Pod pg-0 a replica
-            make Pod pg-1 a primary
+            make Pod pg-1 a primary, confirmed by pg-0,pg-2
             level Pod pg-0
             report Running, 3 of 3 ready"#]],
     );

@@ -10,7 +10,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::children::{self, Kind};
+use crate::children::{self, CONFIRMED_BY_ANNOTATION, Kind};
 use crate::crd::{PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Storage, VolumeRetention};
 use crate::observed::Observed;
 use crate::plan::{Step, next_step};
@@ -29,6 +29,7 @@ impl World {
             version: "17".to_owned(),
             storage: Storage { size: "1Gi".to_owned() },
             backup: None,
+            restore_from: None,
             paused: false,
             persistent_volume_claim_retention: VolumeRetention::default(),
             max_replacements_per_hour: 12,
@@ -68,7 +69,7 @@ impl World {
 
     /// What a LIST would show: items without apiVersion and kind.
     pub(super) fn observed(&self) -> Observed {
-        let mut observed = Observed::at(self.now);
+        let mut observed = Observed::at(self.now, "postgres:{version}".into());
         for ((kind, _), object) in &self.objects {
             let mut object = object.clone();
             let fields = object.as_object_mut().expect("objects are objects");
@@ -130,8 +131,12 @@ impl World {
 
     pub(super) fn set_ready(&mut self, pod: &str, ready: bool) {
         let status = if ready { "True" } else { "False" };
-        let conditions = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": status}]});
-        self.edit(Kind::Pod, pod, |pod| pod["status"] = conditions);
+        let status = json!({
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": status}],
+            "containerStatuses": [{"name": "postgres", "ready": ready}],
+        });
+        self.edit(Kind::Pod, pod, |pod| pod["status"] = status);
     }
 
     pub(super) fn new_generation(&mut self) {
@@ -204,9 +209,16 @@ impl World {
             Step::Disown { key, .. } => {
                 self.edit(key.kind, &key.name, |live| live["metadata"]["ownerReferences"] = json!([]));
             }
-            Step::SetRole { instance, role } => self.edit(Kind::Pod, &instance.name, |pod| {
+            Step::SetRole { instance, role, confirmed_by } => self.edit(Kind::Pod, &instance.name, |pod| {
                 assert_eq!(pod["metadata"]["resourceVersion"], json!(instance.resource_version), "a conflict");
                 pod["metadata"]["labels"]["role"] = json!(role.as_str());
+                let annotations = pod["metadata"]["annotations"].as_object_mut().expect("pods have annotations");
+                annotations.remove(CONFIRMED_BY_ANNOTATION);
+                annotations.extend(confirmed_by.map(|names| (CONFIRMED_BY_ANNOTATION.to_owned(), json!(names))));
+            }),
+            Step::SetConfirmedBy { instance, confirmed_by } => self.edit(Kind::Pod, &instance.name, |pod| {
+                assert_eq!(pod["metadata"]["resourceVersion"], json!(instance.resource_version), "a conflict");
+                pod["metadata"]["annotations"][CONFIRMED_BY_ANNOTATION] = json!(confirmed_by);
             }),
             Step::Delete { key, uid, .. } => {
                 assert_eq!(self.uid(key.kind, &key.name), json!(uid), "somebody else's");
