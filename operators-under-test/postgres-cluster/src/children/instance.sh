@@ -43,9 +43,15 @@ streams() { [ "$(here "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 run() {
-    server='' unheard=0
+    server='' starts=0 unheard=0
     trap 'say "asked to end"; stop; exit 0' TERM INT
-    # The processes of a former container are gone, their lock may name the number of one of ours.
+    # One container a volume, whatever the API says: a pod that was deleted by force may still be at work.
+    exec 9>"$volume/lock"
+    until flock --nonblock 9; do
+        sleep 0.5 &
+        wait $!
+    done
+    # So the processes of a former container are gone, and its file may name the number of one of ours.
     rm -f "$PGDATA/postmaster.pid"
     while true; do
         look && step
@@ -117,13 +123,14 @@ clone() {
 # Whoever is not the primary starts as a standby, whatever it was before. A primary that was none starts as a standby
 # too: `promote` comes next.
 start() {
-    if [ -e "$volume/rewinding" ]; then
-        # A rewind that did not end leaves nothing that could be used.
-        if primary_answers; then clone; fi
-        return
-    fi
     local names=$undecided
     if [ "$role" = replica ]; then touch "$PGDATA/standby.signal"; fi
+    # Half rewound is no data at all; and some data no standby can start from, since the history went on without them.
+    if [ -e "$volume/rewinding" ] || { [ "$role" = replica ] && [ $starts -ge 3 ] && primary_answers; }; then
+        primary_answers && clone && starts=0
+        return
+    fi
+    starts=$((starts + 1))
     if [ ! -e "$PGDATA/standby.signal" ]; then names=$(confirmations); fi
     say "starting as a $role"
     write_settings "$names"
@@ -155,7 +162,7 @@ step_down() {
 # primary's. They are taken back by pg_rewind; where that is impossible the data are copied anew.
 follow() {
     if streams || ! primary_answers; then
-        unheard=0
+        starts=0 unheard=0
         return
     fi
     unheard=$((unheard + 1))

@@ -10,7 +10,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::children::{self, CONFIRMED_BY_ANNOTATION, Kind};
+use crate::children::{self, COMPLETE_ANNOTATION, CONFIRMED_BY_ANNOTATION, Kind};
 use crate::crd::{PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Storage, VolumeRetention};
 use crate::observed::Observed;
 use crate::plan::{Step, next_step};
@@ -60,6 +60,7 @@ impl World {
                 let before = self.primaries().len();
                 self.perform(step);
                 assert!(self.primaries().len() <= before.max(1), "a second primary by {taken:#?}");
+                self.assert_complete_ones_confirm(&taken);
                 assert!(taken.len() < 200, "no end: {taken:#?}");
             } else if !self.make_pods_ready() {
                 return taken;
@@ -85,6 +86,28 @@ impl World {
         pods.filter(|(_, pod)| pod["metadata"]["labels"]["role"] == "primary")
             .map(|((_, name), _)| name.as_str())
             .collect()
+    }
+
+    /// A row that the primary acknowledges is wherever somebody may be promoted.
+    pub(super) fn assert_complete_ones_confirm(&self, taken: &[String]) {
+        for primary in self.primaries() {
+            let annotation = &self.get(Kind::Pod, primary)["metadata"]["annotations"][CONFIRMED_BY_ANNOTATION];
+            // Without the annotation it acknowledges nothing.
+            let Some(confirming) = annotation.as_str() else { continue };
+            for volume in self.objects.values().filter(|o| o["metadata"]["annotations"][COMPLETE_ANNOTATION] == "true")
+            {
+                let volume = volume["metadata"]["name"].as_str().unwrap_or_default();
+                let pod = volume.trim_end_matches("-data");
+                let confirms = pod == primary || confirming.split(',').any(|name| name == pod);
+                assert!(confirms, "{pod} is complete, {primary} waits for {confirming}, by {taken:#?}");
+            }
+        }
+    }
+
+    pub(super) fn set_complete(&mut self, volume: &str, complete: bool) {
+        self.edit(Kind::PersistentVolumeClaim, volume, |volume| {
+            volume["metadata"]["annotations"][COMPLETE_ANNOTATION] = json!(complete.to_string());
+        });
     }
 
     pub(super) fn status(&self) -> PostgresClusterStatus {
@@ -182,7 +205,9 @@ impl World {
             // Between two disturbances the operator gets somewhere, or nowhere.
             for _ in 0..rng.random_range(0..8) {
                 let Some(step) = next_step(&self.cluster, &self.observed()) else { break };
+                let name = step.to_string();
                 self.perform(step);
+                self.assert_complete_ones_confirm(&[name]);
             }
         }
     }
@@ -200,7 +225,7 @@ impl World {
     }
 
     /// The API server.
-    fn perform(&mut self, step: Step) {
+    pub(super) fn perform(&mut self, step: Step) {
         match step {
             Step::UpdateStatus(status) | Step::RecordReplacement { status, .. } => self.cluster.status = Some(*status),
             Step::CreateCredentials => self.insert(children::credentials(&self.cluster, "password").create),
