@@ -37,6 +37,7 @@ pub struct Caches {
     clusters: Store<PostgresCluster>,
     children: BTreeMap<Kind, Store<DynamicObject>>,
     changed: signal::Sender<()>,
+    images: Arc<str>,
 }
 
 /// The triggers that fill the caches as they are polled.
@@ -51,7 +52,7 @@ pub struct Triggers {
 
 /// Starts to watch one namespace. Only children with our label are seen: other people's Secrets are none of our
 /// business, and not in our memory.
-pub fn watch_namespace(client: &Client, namespace: &str) -> (Caches, Triggers) {
+pub fn watch_namespace(client: &Client, namespace: &str, images: &str) -> (Caches, Triggers) {
     let (changed, _) = signal::channel(());
     let (relist, relisted) = unbounded();
 
@@ -70,7 +71,7 @@ pub fn watch_namespace(client: &Client, namespace: &str) -> (Caches, Triggers) {
         let config = watcher::Config::default().labels(&format!("{MANAGED_BY_LABEL}={MANAGER}"));
         children.push((resource, triggers(api, config, writer, changed.clone(), relist.clone()).boxed()));
     }
-    let caches = Caches { clusters, children: stores, changed };
+    let caches = Caches { clusters, children: stores, changed, images: images.into() };
     (caches, Triggers { clusters: cluster_triggers.boxed(), children, relisted })
 }
 
@@ -119,7 +120,7 @@ impl Caches {
 
     /// The children of one cluster as far as the caches know them, as soon as they know anything.
     pub async fn look(&self, cluster: &PostgresCluster) -> Result<Observed, Error> {
-        let mut observed = Observed::at(jiff::Timestamp::now());
+        let mut observed = Observed::at(jiff::Timestamp::now(), Arc::clone(&self.images));
         let name = cluster.name_any();
         let belongs = |child: &DynamicObject| {
             child.labels().get(CLUSTER_LABEL) == Some(&name) && child.namespace() == cluster.namespace()

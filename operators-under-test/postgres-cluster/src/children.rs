@@ -7,8 +7,10 @@ mod backup;
 mod instance;
 mod shared;
 
-pub use backup::backup;
-pub use instance::{INSTANCE_CONTAINER, image, instance, instance_name, ordinal, volume, volume_name, volume_ordinal};
+pub use backup::{backup, backup_volume, backup_volume_name};
+pub use instance::{
+    Bootstrap, INSTANCE_CONTAINER, instance, instance_name, ordinal, volume, volume_name, volume_ordinal,
+};
 pub use shared::{config, credentials, disruption_budget, headless_service, primary_service};
 
 use kube::ResourceExt;
@@ -30,12 +32,23 @@ pub const ROLE_LABEL: &str = "role";
 /// new one takes it into use; what this cluster never used, it never deletes.
 pub const USED_BY_ANNOTATION: &str = "db.example.com/used-by";
 
+/// On volumes: `true` when every acknowledged row is on it. Only an instance with such a volume becomes the primary. It
+/// stands on the volume because it is said of the data: they outlive the pod, and even the cluster.
+pub const COMPLETE_ANNOTATION: &str = "db.example.com/complete";
+/// On the primary's pod: the instances that must have a row before it is acknowledged, with commas; or [`ALONE`].
+/// Whoever has a complete volume is among them.
+pub const CONFIRMED_BY_ANNOTATION: &str = "db.example.com/confirmed-by";
+/// The value of [`CONFIRMED_BY_ANNOTATION`] when there is nobody else. Without an annotation nothing is acknowledged.
+pub const ALONE: &str = "alone";
+/// On pods: whether an empty volume becomes a new database (`new`) or is filled from the primary (`join`).
+pub const BOOTSTRAP_ANNOTATION: &str = "db.example.com/bootstrap";
+
 /// The kinds of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The password.
     Secret,
-    /// postgresql.conf.
+    /// What an instance runs, and its settings.
     ConfigMap,
     /// The headless and the primary Service.
     Service,

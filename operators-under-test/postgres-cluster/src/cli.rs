@@ -32,6 +32,9 @@ struct Arguments {
     /// The namespace whose clusters are reconciled; the operator's own by default.
     #[arg(long)]
     namespace: Option<String>,
+    /// The image for a version. It must have Debian's user `postgres` (999) and PostgreSQL's programs in the path.
+    #[arg(long, default_value = "postgres:{version}")]
+    image: String,
     /// Only one of several replicas reconciles.
     #[arg(long)]
     leader_elect: bool,
@@ -112,8 +115,9 @@ async fn operate(arguments: &Arguments) -> Result<(), Error> {
     let namespace = arguments.namespace.clone().unwrap_or_else(|| own_namespace.clone());
     let identity = identity();
     tracing::info!(namespace, identity, "starting");
+    let reconcile = |leadership| reconcile_until(&client, &namespace, &arguments.image, &identity, leadership, &stop);
     if !arguments.leader_elect {
-        return reconcile_until(&client, &namespace, &identity, Leadership::default(), &stop).await;
+        return reconcile(Leadership::default()).await;
     }
 
     let settings = LeaseSettings {
@@ -131,7 +135,7 @@ async fn operate(arguments: &Arguments) -> Result<(), Error> {
     };
     tokio::select! {
         lost = elector.hold(&leadership) => return Err(lost),
-        done = reconcile_until(&client, &namespace, &identity, leadership.clone(), &stop) => done?,
+        done = reconcile(leadership.clone()) => done?,
     }
     // Only now, when no step is under way any more. A lease that cannot be given back runs out by itself.
     if let Err(error) = tokio::time::timeout(GRACE, elector.release()).await.unwrap_or(Err(Error::TimedOut(GRACE))) {
@@ -144,11 +148,13 @@ async fn operate(arguments: &Arguments) -> Result<(), Error> {
 async fn reconcile_until(
     client: &Client,
     namespace: &str,
+    images: &str,
     identity: &str,
     leadership: Leadership,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
-    let controller = controller::run(client.clone(), namespace, identity, leadership, stop.clone().cancelled_owned());
+    let controller =
+        controller::run(client.clone(), namespace, images, identity, leadership, stop.clone().cancelled_owned());
     let too_long = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;

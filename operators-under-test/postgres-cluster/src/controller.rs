@@ -20,11 +20,12 @@ use crate::reconcile::{Shared, after_error, reconcile};
 pub async fn run(
     client: Client,
     namespace: &str,
+    images: &str,
     identity: &str,
     leadership: Leadership,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
-    let (caches, triggers) = watch_namespace(&client, namespace);
+    let (caches, triggers) = watch_namespace(&client, namespace, images);
     let Triggers { clusters, children, relisted } = triggers;
     let mut controller = Controller::for_stream(clusters, caches.clusters());
     for (resource, stream) in children {

@@ -33,7 +33,8 @@ use serde::{Deserialize, Serialize};
         .message("metadata.name must be a DNS label of at most 40 characters that starts with a letter")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(cel)]
+#[x_kube(cel, validation = Rule::new("has(oldSelf.restoreFrom) || !has(self.restoreFrom)")
+    .message("restoreFrom says how a cluster begins, it cannot be added later"))]
 pub struct PostgresClusterSpec {
     /// How many PostgreSQL instances run, the primary included.
     #[schemars(range(min = 1, max = 99))]
@@ -51,6 +52,12 @@ pub struct PostgresClusterSpec {
     /// Scheduled dumps; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
+
+    /// The first instance begins with another cluster's dump. It says how a cluster begins, so it can be taken away
+    /// later, but neither added nor changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("restoreFrom says how the cluster began, it cannot change"))]
+    pub restore_from: Option<RestoreFrom>,
 
     /// While true the operator reports, and changes nothing.
     #[serde(default)]
@@ -85,6 +92,15 @@ pub struct Backup {
     /// When, in cron's five fields.
     #[schemars(regex(pattern = r"^\S+( \S+){4}$"))]
     pub schedule: String,
+}
+
+/// Where the first rows come from.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreFrom {
+    /// The cluster whose dump is restored; its volume `<cluster>-backup` is read, and need not have a cluster any more.
+    #[schemars(length(min = 1, max = 40))]
+    pub cluster: String,
 }
 
 /// What happens to volumes, in the words of a StatefulSet's `persistentVolumeClaimRetentionPolicy`.
@@ -129,6 +145,9 @@ pub struct PostgresClusterStatus {
     /// The pod that carries `role=primary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<String>,
+    /// Whether there has been a primary. From then on an empty volume is a loss, never a reason to make a new database.
+    #[serde(default)]
+    pub initialized: bool,
     /// Instances that have been ready once. A member that is missing is *replaced*, and counted; anybody else who is
     /// missing is simply not there yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

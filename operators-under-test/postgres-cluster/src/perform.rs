@@ -7,9 +7,10 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use crate::children::{self, Child, ChildKey, Kind, MANAGER, ROLE_LABEL};
+use crate::children::{self, CONFIRMED_BY_ANNOTATION, Child, ChildKey, Kind, MANAGER, ROLE_LABEL};
 use crate::crd::{PostgresCluster, PostgresClusterStatus};
 use crate::error::Error;
+use crate::observed::Instance;
 use crate::plan::Step;
 
 /// What became of a step.
@@ -47,15 +48,14 @@ pub async fn perform(client: &Client, cluster: &PostgresCluster, step: &Step) ->
             let patched = merge(&api(key.kind), key, patch).await?;
             Ok(Outcome::Wrote(key.clone(), Box::new(patched)))
         }
-        Step::SetRole { instance, role } => {
-            let key = Kind::Pod.named(&instance.name);
-            let patch = json!({"metadata": {
-                "uid": instance.uid,
-                "resourceVersion": instance.resource_version,
-                "labels": {ROLE_LABEL: role.as_str()},
-            }});
-            let patched = merge(&api(Kind::Pod), &key, patch).await?;
-            Ok(Outcome::Wrote(key, Box::new(patched)))
+        Step::SetRole { instance, role, confirmed_by } => {
+            let labels = json!({ROLE_LABEL: role.as_str()});
+            let annotations = json!({CONFIRMED_BY_ANNOTATION: confirmed_by});
+            mark(&api(Kind::Pod), instance, json!({"labels": labels, "annotations": annotations})).await
+        }
+        Step::SetConfirmedBy { instance, confirmed_by } => {
+            let annotations = json!({CONFIRMED_BY_ANNOTATION: confirmed_by});
+            mark(&api(Kind::Pod), instance, json!({"annotations": annotations})).await
         }
         Step::Delete { key, uid, resource_version } => delete(&api(key.kind), key, uid, resource_version).await,
     }
@@ -103,6 +103,19 @@ async fn apply(api: &Api<DynamicObject>, child: &Child, uid: &str, seen: &str) -
         Ok(applied) => Ok(Outcome::Wrote(child.key.clone(), Box::new(applied))),
         Err(error) => refused(&child.key, error),
     }
+}
+
+/// Changes labels and annotations of exactly the pod that was looked at.
+async fn mark(
+    api: &Api<DynamicObject>,
+    instance: &Instance,
+    mut metadata: serde_json::Value,
+) -> Result<Outcome, Error> {
+    let key = Kind::Pod.named(&instance.name);
+    metadata["uid"] = json!(instance.uid);
+    metadata["resourceVersion"] = json!(instance.resource_version);
+    let patched = merge(api, &key, json!({"metadata": metadata})).await?;
+    Ok(Outcome::Wrote(key, Box::new(patched)))
 }
 
 async fn merge(api: &Api<DynamicObject>, key: &ChildKey, patch: serde_json::Value) -> Result<DynamicObject, Error> {

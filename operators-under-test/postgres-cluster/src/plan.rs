@@ -4,6 +4,7 @@
 //! calls, so it does not matter which events were missed, how often it is called, or after which of its steps the
 //! process died: the next look finds the same world and names the same step.
 
+mod confirmations;
 mod instances;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use kube::core::DynamicObject;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, to_value};
 
-use crate::children::{self, Child, ChildKey, Kind};
+use crate::children::{self, COMPLETE_ANNOTATION, Child, ChildKey, Kind};
 use crate::crd::{PostgresCluster, PostgresClusterStatus};
 use crate::drift::is_level;
 use crate::observed::{Instance, Observed, Role};
@@ -63,6 +64,15 @@ pub enum Step {
         instance: Box<Instance>,
         /// The new role.
         role: Role,
+        /// For a primary: who must confirm a row from its first one on.
+        confirmed_by: Option<String>,
+    },
+    /// Change who must confirm the primary's rows, if the pod has not changed since we looked.
+    SetConfirmedBy {
+        /// The primary.
+        instance: Box<Instance>,
+        /// The new value of the annotation.
+        confirmed_by: String,
     },
     /// Delete exactly this object, if it has not changed since we looked.
     Delete {
@@ -108,13 +118,11 @@ impl Step {
     /// cache. Creating and applying need no such care, a name or a conflict stops them.
     pub fn needs_fresh_look(&self) -> bool {
         match self {
-            Self::Delete { .. } | Self::RecordReplacement { .. } => true,
+            Self::Delete { .. } | Self::RecordReplacement { .. } | Self::SetConfirmedBy { .. } => true,
             Self::SetRole { role, .. } => *role == Role::Primary,
-            Self::UpdateStatus(_)
-            | Self::CreateCredentials
-            | Self::Create(_)
-            | Self::Apply { .. }
-            | Self::Disown { .. } => false,
+            // A volume says whether every acknowledged row is on it.
+            Self::Apply { child, .. } => child.key.kind == Kind::PersistentVolumeClaim,
+            Self::UpdateStatus(_) | Self::CreateCredentials | Self::Create(_) | Self::Disown { .. } => false,
         }
     }
 }
@@ -128,9 +136,20 @@ impl fmt::Display for Step {
             Self::RecordReplacement { pod, .. } => write!(f, "record the replacement of Pod {pod}"),
             Self::CreateCredentials => f.write_str("create the credentials"),
             Self::Create(child) => write!(f, "create {}", child.key),
-            Self::Apply { child, .. } => write!(f, "level {}", child.key),
+            Self::Apply { child, .. } => match child.keep["metadata"]["annotations"][COMPLETE_ANNOTATION].as_str() {
+                Some(complete) => write!(f, "level {}, complete: {complete}", child.key),
+                None => write!(f, "level {}", child.key),
+            },
             Self::Disown { key, .. } => write!(f, "let {key} outlive the cluster"),
-            Self::SetRole { instance, role } => write!(f, "make Pod {} a {}", instance.name, role.as_str()),
+            Self::SetRole { instance, role, confirmed_by: None } => {
+                write!(f, "make Pod {} a {}", instance.name, role.as_str())
+            }
+            Self::SetRole { instance, role, confirmed_by: Some(names) } => {
+                write!(f, "make Pod {} a {}, confirmed by {names}", instance.name, role.as_str())
+            }
+            Self::SetConfirmedBy { instance, confirmed_by } => {
+                write!(f, "let Pod {} be confirmed by {confirmed_by}", instance.name)
+            }
             Self::Delete { key, .. } => write!(f, "delete {key}"),
         }
     }
@@ -139,13 +158,15 @@ impl fmt::Display for Step {
 // === impl Planner ===
 
 impl Planner<'_> {
-    /// The order: what instances need to start; who leads; the instances; what is too much; what is outdated; the rest.
+    /// The order: what instances need to start; who leads, and who confirms; the instances; what is too much; what is
+    /// outdated; the rest.
     fn next_work(&mut self) -> Option<Step> {
         self.credentials()
             .or_else(|| self.keep(children::config(self.cluster)))
             .or_else(|| self.keep(children::headless_service(self.cluster)))
             .or_else(|| self.keep(children::primary_service(self.cluster)))
             .or_else(|| self.roles())
+            .or_else(|| self.confirmations())
             .or_else(|| self.instances())
             .or_else(|| self.surplus())
             .or_else(|| self.rollout())
@@ -175,7 +196,8 @@ impl Planner<'_> {
 
     fn roles(&mut self) -> Option<Step> {
         let RoleChange { instance, role } = next_role_change(self.cluster, &self.observed.instances(self.cluster))?;
-        Some(Step::SetRole { instance: Box::new(instance), role })
+        let confirmed_by = (role == Role::Primary).then(|| self.confirmed_from_the_first(&instance));
+        Some(Step::SetRole { instance: Box::new(instance), role, confirmed_by })
     }
 
     /// A budget for a single instance would only block node drains.
@@ -186,9 +208,18 @@ impl Planner<'_> {
 
     fn backup(&mut self) -> Option<Step> {
         match &self.cluster.spec.backup {
-            Some(backup) => self.keep(children::backup(self.cluster, backup)),
+            Some(backup) => self
+                .backup_volume()
+                .or_else(|| self.keep(children::backup(self.cluster, backup, &self.observed.image(self.cluster)))),
             None => self.remove(&Kind::CronJob.named(format!("{}-backup", self.cluster.name_any()))),
         }
+    }
+
+    /// The volume stays when there are no more dumps: what is on it may be all there is.
+    fn backup_volume(&mut self) -> Option<Step> {
+        let key = Kind::PersistentVolumeClaim.named(children::backup_volume_name(&self.cluster.name_any()));
+        let live_size = self.live_size(&key).map(str::to_owned);
+        self.keep(children::backup_volume(self.cluster, live_size.as_deref()))
     }
 
     /// Creates a child that is missing, levels one that is not level, and keeps its hands off what is not ours.

@@ -1,5 +1,6 @@
 //! Who is the primary? Two primaries are two histories of one database, so between two of them there is always a moment
-//! with none: demote first, look again, then promote.
+//! with none: demote first, look again, then promote. And only who has every acknowledged row may be the next: see
+//! `confirmations`.
 
 use crate::crd::PostgresCluster;
 use crate::observed::{Instance, Role};
@@ -44,11 +45,12 @@ fn holder<'a>(cluster: &PostgresCluster, primaries: &[&'a Instance]) -> Option<&
 }
 
 fn candidates<'a>(cluster: &PostgresCluster, instances: &'a [Instance]) -> impl Iterator<Item = &'a Instance> {
-    instances.iter().filter(|instance| is_fit(cluster, instance))
+    instances.iter().filter(|instance| is_fit(cluster, instance) && instance.complete)
 }
 
+/// Not `ready`: while there is no primary nobody can confirm that a replica is complete, but its volume says it.
 fn is_fit(cluster: &PostgresCluster, instance: &Instance) -> bool {
-    instance.ready && instance.is_wanted(cluster)
+    instance.answers && instance.is_wanted(cluster)
 }
 
 /// In a rolling update the primary hands over when all others have the new version.

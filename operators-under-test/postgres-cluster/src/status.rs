@@ -70,6 +70,7 @@ pub fn status(cluster: &PostgresCluster, observed: &Observed, situation: &Situat
         phase,
         replicas: as_i32(instances.len()),
         ready_replicas: as_i32(ready.len()),
+        initialized: observed.is_initialized(cluster),
         primary: primaries.first().map(|i| i.name.clone()),
         members,
         replacements: told.replacements.clone(),
@@ -82,12 +83,13 @@ pub fn status(cluster: &PostgresCluster, observed: &Observed, situation: &Situat
 }
 
 /// Whether the status must change before anything else does: bad news first, good news last. Who reads Ready=True while
-/// we are already taking something apart was lied to.
+/// we are already taking something apart was lied to. That there is a database stands first of all: it keeps us from
+/// making another.
 pub fn must_come_first(told: Option<&PostgresClusterStatus>, truth: &PostgresClusterStatus) -> bool {
     let Some(told) = told else { return true };
     let too_rosy = told.is_true("Ready") && !truth.is_true("Ready");
     let unacknowledged = told.observed_generation != truth.observed_generation && !truth.is_true("Ready");
-    too_rosy || unacknowledged
+    too_rosy || unacknowledged || (truth.initialized && !told.initialized)
 }
 
 /// Members are those that have been ready once, as long as the spec wants them.

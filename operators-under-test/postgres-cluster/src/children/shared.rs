@@ -21,11 +21,15 @@ pub fn credentials(cluster: &PostgresCluster, password: &str) -> Child {
     Child { create: object(cluster, &key, owned, secret), keep: object(cluster, &key, owned, json!({})), key, owned }
 }
 
-/// The ConfigMap with postgresql.conf.
+/// The ConfigMap with what an instance runs: the script that makes its PostgreSQL follow its role, and the settings.
 pub fn config(cluster: &PostgresCluster) -> Child {
     let key = Kind::ConfigMap.named(format!("{}-config", cluster.name_any()));
-    let conf = "listen_addresses = '*'\nwal_level = replica\nhot_standby = on\nmax_wal_senders = 10\n";
-    Child::kept_whole(cluster, key, json!({"data": {"postgresql.conf": conf}}))
+    let data = json!({
+        "instance.sh": include_str!("instance.sh"),
+        "postgresql.conf": include_str!("postgresql.conf"),
+        "pg_hba.conf": include_str!("pg_hba.conf"),
+    });
+    Child::kept_whole(cluster, key, json!({"data": data}))
 }
 
 /// The headless Service that gives each instance its DNS name, ready or not: a replica must find a primary that is

@@ -4,7 +4,7 @@
 use kube::{Resource, ResourceExt};
 
 use super::{Planner, Step, delete};
-use crate::children::{self, Kind, USED_BY_ANNOTATION, instance_name, volume_name};
+use crate::children::{self, Bootstrap, Child, ChildKey, Kind, USED_BY_ANNOTATION, instance_name, volume_name};
 use crate::crd::{PostgresClusterStatus, Replacement, Retention};
 use crate::observed::{Instance, Role};
 use crate::ownership::Ownership;
@@ -20,25 +20,35 @@ impl Planner<'_> {
 
     fn volume(&mut self, ordinal: i32) -> Option<Step> {
         let key = Kind::PersistentVolumeClaim.named(volume_name(&self.cluster.name_any(), ordinal));
-        let live = self.observed.get(&key);
-        let size = live.and_then(|live| live.data["spec"]["resources"]["requests"]["storage"].as_str());
-        self.keep(children::volume(self.cluster, ordinal, size))
+        let size = self.live_size(&key).map(str::to_owned);
+        self.keep(children::volume(self.cluster, ordinal, size.as_deref(), self.is_complete(ordinal)))
+    }
+
+    pub(super) fn live_size(&self, volume: &ChildKey) -> Option<&str> {
+        self.observed.get(volume)?.data["spec"]["resources"]["requests"]["storage"].as_str()
+    }
+
+    /// The pod of an instance. With an empty volume it makes a new database only if there has never been one.
+    fn pod(&self, ordinal: i32, image: &str) -> Child {
+        let is_initialized = self.observed.is_initialized(self.cluster);
+        let bootstrap = if is_initialized { Bootstrap::Join } else { Bootstrap::New };
+        children::instance(self.cluster, ordinal, image, bootstrap)
     }
 
     fn instance(&mut self, ordinal: i32) -> Option<Step> {
-        let wanted = children::instance(self.cluster, ordinal, &children::image(self.cluster));
-        let Some(live) = self.observed.get(&wanted.key) else { return self.missing(ordinal) };
-        self.may_change(&wanted.key, live)?;
+        let key = Kind::Pod.named(instance_name(&self.cluster.name_any(), ordinal));
+        let Some(live) = self.observed.get(&key) else { return self.missing(ordinal) };
+        self.may_change(&key, live)?;
         let instance = self.find(ordinal)?;
         if instance.finished {
             return self.finished(&instance);
         }
         if !instance.ready {
-            self.situation.waiting.push(format!("{} to become ready", wanted.key));
+            self.situation.waiting.push(format!("{key} to become ready"));
         }
         // Labels and owner at once; the image in its turn, see `rollout`.
         let image = instance.image.unwrap_or_default();
-        self.keep(children::instance(self.cluster, ordinal, &image))
+        self.keep(self.pod(ordinal, &image))
     }
 
     /// A pod is not there. Was it ever? A member is a loss to be counted, the others are simply next.
@@ -48,13 +58,13 @@ impl Planner<'_> {
             return self.record_replacement(&name, None);
         }
         let has_primary = self.observed.instances(self.cluster).iter().any(|i| i.role == Some(Role::Primary));
-        if ordinal > 0 && !has_primary {
+        let may_lead = self.observed.complete_volumes(self.cluster).contains(&ordinal);
+        if ordinal > 0 && !has_primary && !may_lead {
             // A replica copies its data from the primary.
             self.situation.waiting.push(format!("a primary, before Pod {name}"));
             return None;
         }
-        let wanted = children::instance(self.cluster, ordinal, &children::image(self.cluster));
-        self.keep(wanted)
+        self.keep(self.pod(ordinal, &self.observed.image(self.cluster)))
     }
 
     /// A pod that ended does not start again: it is counted as a loss, then removed to make room for the next.
@@ -101,7 +111,10 @@ impl Planner<'_> {
             self.situation.waiting.push(format!("another primary, before {key} goes"));
             return None;
         }
-        self.observed.get(&key).map(|live| delete(key, live))
+        // The primary stops waiting for it before it goes.
+        let volume = Kind::PersistentVolumeClaim.named(volume_name(&self.cluster.name_any(), instance.ordinal));
+        let unwait = self.observed.get(&volume).and_then(|_| self.volume(instance.ordinal));
+        unwait.or_else(|| self.observed.get(&key).map(|live| delete(key, live)))
     }
 
     fn surplus_volume(&mut self) -> Option<Step> {
@@ -138,7 +151,7 @@ impl Planner<'_> {
             self.situation.waiting.push(format!("all instances, before Pod {} is updated", next.name));
             return None;
         }
-        self.keep(children::instance(self.cluster, next.ordinal, &children::image(self.cluster)))
+        self.keep(self.pod(next.ordinal, &self.observed.image(self.cluster)))
     }
 
     fn find(&self, ordinal: i32) -> Option<Instance> {

@@ -8,8 +8,8 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::next_step;
-use crate::children::Kind;
-use crate::crd::Retention;
+use crate::children::{BOOTSTRAP_ANNOTATION, COMPLETE_ANNOTATION, Kind};
+use crate::crd::{Backup, RestoreFrom, Retention};
 use world::World;
 
 /// Disturbs a cluster of that size that is at rest, and tells the steps that bring it to rest again.
@@ -35,10 +35,16 @@ fn a_new_cluster_starts_with_its_primary() {
         create PersistentVolumeClaim pg-2-data
         create PodDisruptionBudget pg
         report Provisioning, 0 of 1 ready
-        make Pod pg-0 a primary
+        make Pod pg-0 a primary, confirmed by alone
+        report Provisioning, 1 of 1 ready
+        level PersistentVolumeClaim pg-0-data, complete: true
+        level Pod pg-0
         create Pod pg-1
         create Pod pg-2
         report Provisioning, 1 of 3 ready
+        let Pod pg-0 be confirmed by pg-1,pg-2
+        level PersistentVolumeClaim pg-1-data, complete: true
+        level PersistentVolumeClaim pg-2-data, complete: true
         report Running, 3 of 3 ready"#]]
     .assert_eq(&world.settle().join("\n"));
     assert_eq!(next_step(&world.cluster, &world.observed()), None);
@@ -59,8 +65,12 @@ fn fail_over_reports_first_and_demotes_before_it_promotes() {
         expect![[r#"
             report Degraded, 2 of 3 ready
             make Pod pg-0 a replica
-            make Pod pg-1 a primary
+            make Pod pg-1 a primary, confirmed by pg-0,pg-2
+            level PersistentVolumeClaim pg-0-data, complete: false
+            let Pod pg-1 be confirmed by pg-2
             report Degraded, 2 of 3 ready
+            let Pod pg-1 be confirmed by pg-0,pg-2
+            level PersistentVolumeClaim pg-0-data, complete: true
             report Running, 3 of 3 ready"#]],
     );
 }
@@ -97,9 +107,13 @@ fn a_lost_pod_is_counted_before_it_is_replaced() {
         |world| world.remove(Kind::Pod, "pg-1"),
         expect![[r#"
             report Degraded, 1 of 1 ready
+            level PersistentVolumeClaim pg-1-data, complete: false
+            let Pod pg-0 be confirmed by alone
             record the replacement of Pod pg-1
             create Pod pg-1
             report Provisioning, 1 of 2 ready
+            let Pod pg-0 be confirmed by pg-1
+            level PersistentVolumeClaim pg-1-data, complete: true
             report Running, 2 of 2 ready"#]],
     );
 }
@@ -111,10 +125,14 @@ fn a_failed_pod_is_counted_once_and_makes_room() {
         |world| world.edit(Kind::Pod, "pg-1", |pod| pod["status"] = json!({"phase": "Failed"})),
         expect![[r#"
             report Degraded, 1 of 2 ready
+            level PersistentVolumeClaim pg-1-data, complete: false
+            let Pod pg-0 be confirmed by alone
             record the replacement of Pod pg-1
             delete Pod pg-1
             create Pod pg-1
             report Provisioning, 1 of 2 ready
+            let Pod pg-0 be confirmed by pg-1
+            level PersistentVolumeClaim pg-1-data, complete: true
             report Running, 2 of 2 ready"#]],
     );
     assert_eq!(world.status().replacements.len(), 1);
@@ -129,6 +147,9 @@ fn beyond_the_limit_nothing_is_replaced_and_the_status_says_so() {
             world.remove(Kind::Pod, "pg-1");
         },
         expect![[r#"
+            report Degraded, 1 of 1 ready
+            level PersistentVolumeClaim pg-1-data, complete: false
+            let Pod pg-0 be confirmed by alone
             report Degraded, 1 of 1 ready"#]],
     );
     assert_eq!(world.reason("Degraded"), "ReplacementLimit");
@@ -165,8 +186,12 @@ fn scaling_down_moves_the_primary_then_removes_pod_by_pod() {
         expect![[r#"
             report Provisioning, 1 of 3 ready
             make Pod pg-1 a replica
-            make Pod pg-0 a primary
+            make Pod pg-0 a primary, confirmed by pg-1,pg-2
+            level PersistentVolumeClaim pg-2-data, complete: false
+            let Pod pg-0 be confirmed by pg-1
             delete Pod pg-2
+            level PersistentVolumeClaim pg-1-data, complete: false
+            let Pod pg-0 be confirmed by alone
             delete Pod pg-1
             delete PersistentVolumeClaim pg-1-data
             delete PersistentVolumeClaim pg-2-data
@@ -265,7 +290,7 @@ fn a_new_version_goes_to_replicas_first_and_to_the_primary_after_it_has_handed_o
             level Pod pg-2
             level Pod pg-1
             make Pod pg-0 a replica
-            make Pod pg-1 a primary
+            make Pod pg-1 a primary, confirmed by pg-0,pg-2
             level Pod pg-0
             report Running, 3 of 3 ready"#]],
     );
@@ -292,7 +317,7 @@ fn another_spelling_of_the_size_is_no_difference_and_a_larger_one_is() {
         },
         expect![[r#"
             report Provisioning, 1 of 1 ready
-            level PersistentVolumeClaim pg-0-data
+            level PersistentVolumeClaim pg-0-data, complete: true
             report Running, 1 of 1 ready"#]],
     );
 }
@@ -337,7 +362,103 @@ fn nothing_is_done_for_a_cluster_that_goes() {
     assert_eq!(next_step(&world.cluster, &world.observed()), None);
 }
 
-/// The law behind all of it: from wherever it was disturbed, it comes back to rest, and there are never two primaries.
+#[test]
+fn only_who_has_every_acknowledged_row_may_lead() {
+    let world = check(
+        3,
+        |world| {
+            world.set_complete("pg-1-data", false);
+            world.set_ready("pg-0", false);
+        },
+        expect![[r#"
+            report Degraded, 2 of 3 ready
+            make Pod pg-0 a replica
+            make Pod pg-2 a primary, confirmed by pg-0
+            let Pod pg-2 be confirmed by pg-0,pg-1
+            level PersistentVolumeClaim pg-0-data, complete: false
+            let Pod pg-2 be confirmed by pg-1
+            level PersistentVolumeClaim pg-1-data, complete: true
+            report Degraded, 2 of 3 ready
+            let Pod pg-2 be confirmed by pg-0,pg-1
+            level PersistentVolumeClaim pg-0-data, complete: true
+            report Running, 3 of 3 ready"#]],
+    );
+    assert_eq!(world.primaries(), ["pg-2"]);
+}
+
+#[test]
+fn without_a_primary_nobody_becomes_incomplete() {
+    let mut world = World::at_rest(2);
+    world.set_ready("pg-0", false);
+    world.set_ready("pg-1", false);
+    while let Some(step) = next_step(&world.cluster, &world.observed()) {
+        world.perform(step);
+    }
+    for volume in ["pg-0-data", "pg-1-data"] {
+        let annotations = &world.get(Kind::PersistentVolumeClaim, volume)["metadata"]["annotations"];
+        assert_eq!(annotations[COMPLETE_ANNOTATION], "true", "{volume}");
+    }
+}
+
+#[test]
+fn a_lost_volume_is_not_taken_for_a_new_database() {
+    let world = check(
+        1,
+        |world| {
+            world.remove(Kind::Pod, "pg-0");
+            world.remove(Kind::PersistentVolumeClaim, "pg-0-data");
+        },
+        expect![[r#"
+            report Degraded, 0 of 0 ready
+            create PersistentVolumeClaim pg-0-data
+            record the replacement of Pod pg-0
+            create Pod pg-0
+            report Degraded, 0 of 1 ready
+            report Degraded, 1 of 1 ready"#]],
+    );
+    assert_eq!(world.reason("Degraded"), "DataLost");
+    assert_eq!(world.get(Kind::Pod, "pg-0")["metadata"]["annotations"][BOOTSTRAP_ANNOTATION], "join");
+}
+
+#[test]
+fn kept_volumes_are_led_by_one_that_has_every_row() {
+    let mut world = World::at_rest(2);
+    world.set_complete("pg-0-data", false);
+    world.recreate_cluster("second");
+    world.collect_garbage();
+    world.settle();
+    assert_eq!(world.primaries(), ["pg-1"]);
+    assert_eq!(world.reason("Ready"), "AllReady");
+}
+
+#[test]
+fn only_the_first_instance_reads_the_dump_that_a_cluster_begins_with() {
+    let mut world = World::new(2);
+    world.cluster.spec.restore_from = Some(RestoreFrom { cluster: "old".to_owned() });
+    world.settle();
+    let claims = |pod| world.get(Kind::Pod, pod)["spec"]["volumes"].to_string().matches("old-backup").count();
+    assert_eq!((claims("pg-0"), claims("pg-1")), (1, 0));
+}
+
+#[test]
+fn a_dump_stays_when_there_are_no_more() {
+    let mut world = check(
+        1,
+        |world| world.cluster.spec.backup = Some(Backup { schedule: "0 3 * * *".to_owned() }),
+        expect![[r#"
+            report Provisioning, 1 of 1 ready
+            create PersistentVolumeClaim pg-backup
+            create CronJob pg-backup
+            report Running, 1 of 1 ready"#]],
+    );
+    world.cluster.spec.backup = None;
+    world.settle();
+    assert!(!world.has(Kind::CronJob, "pg-backup"));
+    assert!(world.has(Kind::PersistentVolumeClaim, "pg-backup"));
+}
+
+/// The law behind all of it: from wherever it was disturbed, it comes back to rest, there are never two primaries, and who may
+/// become one confirms what the one before it acknowledges.
 #[test]
 fn every_disturbance_comes_to_rest_with_one_primary() {
     for seed in 0..60 {

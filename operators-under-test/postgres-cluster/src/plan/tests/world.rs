@@ -10,7 +10,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::children::{self, Kind};
+use crate::children::{self, COMPLETE_ANNOTATION, CONFIRMED_BY_ANNOTATION, Kind};
 use crate::crd::{PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Storage, VolumeRetention};
 use crate::observed::Observed;
 use crate::plan::{Step, next_step};
@@ -29,6 +29,7 @@ impl World {
             version: "17".to_owned(),
             storage: Storage { size: "1Gi".to_owned() },
             backup: None,
+            restore_from: None,
             paused: false,
             persistent_volume_claim_retention: VolumeRetention::default(),
             max_replacements_per_hour: 12,
@@ -59,6 +60,7 @@ impl World {
                 let before = self.primaries().len();
                 self.perform(step);
                 assert!(self.primaries().len() <= before.max(1), "a second primary by {taken:#?}");
+                self.assert_complete_ones_confirm(&taken);
                 assert!(taken.len() < 200, "no end: {taken:#?}");
             } else if !self.make_pods_ready() {
                 return taken;
@@ -68,7 +70,7 @@ impl World {
 
     /// What a LIST would show: items without apiVersion and kind.
     pub(super) fn observed(&self) -> Observed {
-        let mut observed = Observed::at(self.now);
+        let mut observed = Observed::at(self.now, "postgres:{version}".into());
         for ((kind, _), object) in &self.objects {
             let mut object = object.clone();
             let fields = object.as_object_mut().expect("objects are objects");
@@ -84,6 +86,28 @@ impl World {
         pods.filter(|(_, pod)| pod["metadata"]["labels"]["role"] == "primary")
             .map(|((_, name), _)| name.as_str())
             .collect()
+    }
+
+    /// A row that the primary acknowledges is wherever somebody may be promoted.
+    pub(super) fn assert_complete_ones_confirm(&self, taken: &[String]) {
+        for primary in self.primaries() {
+            let annotation = &self.get(Kind::Pod, primary)["metadata"]["annotations"][CONFIRMED_BY_ANNOTATION];
+            // Without the annotation it acknowledges nothing.
+            let Some(confirming) = annotation.as_str() else { continue };
+            for volume in self.objects.values().filter(|o| o["metadata"]["annotations"][COMPLETE_ANNOTATION] == "true")
+            {
+                let volume = volume["metadata"]["name"].as_str().unwrap_or_default();
+                let pod = volume.trim_end_matches("-data");
+                let confirms = pod == primary || confirming.split(',').any(|name| name == pod);
+                assert!(confirms, "{pod} is complete, {primary} waits for {confirming}, by {taken:#?}");
+            }
+        }
+    }
+
+    pub(super) fn set_complete(&mut self, volume: &str, complete: bool) {
+        self.edit(Kind::PersistentVolumeClaim, volume, |volume| {
+            volume["metadata"]["annotations"][COMPLETE_ANNOTATION] = json!(complete.to_string());
+        });
     }
 
     pub(super) fn status(&self) -> PostgresClusterStatus {
@@ -130,8 +154,12 @@ impl World {
 
     pub(super) fn set_ready(&mut self, pod: &str, ready: bool) {
         let status = if ready { "True" } else { "False" };
-        let conditions = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": status}]});
-        self.edit(Kind::Pod, pod, |pod| pod["status"] = conditions);
+        let status = json!({
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": status}],
+            "containerStatuses": [{"name": "postgres", "ready": ready}],
+        });
+        self.edit(Kind::Pod, pod, |pod| pod["status"] = status);
     }
 
     pub(super) fn new_generation(&mut self) {
@@ -177,7 +205,9 @@ impl World {
             // Between two disturbances the operator gets somewhere, or nowhere.
             for _ in 0..rng.random_range(0..8) {
                 let Some(step) = next_step(&self.cluster, &self.observed()) else { break };
+                let name = step.to_string();
                 self.perform(step);
+                self.assert_complete_ones_confirm(&[name]);
             }
         }
     }
@@ -195,7 +225,7 @@ impl World {
     }
 
     /// The API server.
-    fn perform(&mut self, step: Step) {
+    pub(super) fn perform(&mut self, step: Step) {
         match step {
             Step::UpdateStatus(status) | Step::RecordReplacement { status, .. } => self.cluster.status = Some(*status),
             Step::CreateCredentials => self.insert(children::credentials(&self.cluster, "password").create),
@@ -204,9 +234,16 @@ impl World {
             Step::Disown { key, .. } => {
                 self.edit(key.kind, &key.name, |live| live["metadata"]["ownerReferences"] = json!([]));
             }
-            Step::SetRole { instance, role } => self.edit(Kind::Pod, &instance.name, |pod| {
+            Step::SetRole { instance, role, confirmed_by } => self.edit(Kind::Pod, &instance.name, |pod| {
                 assert_eq!(pod["metadata"]["resourceVersion"], json!(instance.resource_version), "a conflict");
                 pod["metadata"]["labels"]["role"] = json!(role.as_str());
+                let annotations = pod["metadata"]["annotations"].as_object_mut().expect("pods have annotations");
+                annotations.remove(CONFIRMED_BY_ANNOTATION);
+                annotations.extend(confirmed_by.map(|names| (CONFIRMED_BY_ANNOTATION.to_owned(), json!(names))));
+            }),
+            Step::SetConfirmedBy { instance, confirmed_by } => self.edit(Kind::Pod, &instance.name, |pod| {
+                assert_eq!(pod["metadata"]["resourceVersion"], json!(instance.resource_version), "a conflict");
+                pod["metadata"]["annotations"][CONFIRMED_BY_ANNOTATION] = json!(confirmed_by);
             }),
             Step::Delete { key, uid, .. } => {
                 assert_eq!(self.uid(key.kind, &key.name), json!(uid), "somebody else's");
