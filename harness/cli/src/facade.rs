@@ -6,7 +6,12 @@ use crate::{
     invocation::{How, Planned, play},
     stop::Stop,
 };
-use spiritlevel_model::{Seed, plan::Plan, verdict::VerdictKind};
+use spiritlevel_model::{
+    Seed,
+    plan::Plan,
+    suite::{Provider, RunAs},
+    verdict::VerdictKind,
+};
 use spiritlevel_report::{Detail, Event, Finished, Look, Skipped, Tally, block};
 use spiritlevel_runner::project::{Selection, all_plans, find};
 use std::{
@@ -21,6 +26,8 @@ pub struct Suite {
     paths: Vec<PathBuf>,
     selection: Selection,
     how: How,
+    provider: Option<Provider>,
+    inside: bool,
 }
 
 /// What came out.
@@ -65,7 +72,26 @@ pub async fn run(suite: Suite) -> Result<Outcome, Error> {
 /// Paths that lead to nothing, and mistakes in files.
 pub fn plans(suite: &Suite) -> Result<Vec<Plan>, Error> {
     let suites = find(&suite.paths).map_err(Error::Find)?;
-    all_plans(&suites, &suite.selection).map_err(|problems| Error::Problems { problems })
+    let mut plans = all_plans(&suites, &suite.selection).map_err(|problems| Error::Problems { problems })?;
+    for plan in &mut plans {
+        if let Some(provider) = suite.provider {
+            plan.suite.cluster.provider = provider;
+        }
+        if suite.inside && plan.suite.operator.deployment.is_some() {
+            plan.suite.operator.run = Some(RunAs::Deployment);
+        }
+    }
+    Ok(plans)
+}
+
+/// Why the control plane that a plan asks for cannot be made here, as things are: no Docker, no image. A test may then
+/// rather be skipped.
+pub fn lacking(plan: &Plan) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(spiritlevel_runner::session::lacking(plan)),
+        Err(e) => Some(e.to_string()),
+    }
 }
 
 /// Runs some plans as `suite` says, and tells all that happens while it happens.
@@ -86,6 +112,8 @@ impl Suite {
             paths: vec![path.into()],
             selection: Selection { repeat: 1, nonce, ..Selection::default() },
             how: How { jobs: 4, report_dir: "reports".into(), fail_fast: false, keep: false },
+            provider: None,
+            inside: false,
         }
     }
 
@@ -93,6 +121,23 @@ impl Suite {
     #[must_use]
     pub fn and(mut self, path: impl Into<PathBuf>) -> Self {
         self.paths.push(path.into());
+        self
+    }
+
+    /// Another provider than the suites name.
+    #[must_use]
+    pub fn provider(mut self, provider: Provider) -> Self {
+        // Runs of one scenario in two places have namespaces of their own.
+        self.selection.nonce += (1 + provider as u64) << 32;
+        self.provider = Some(provider);
+        self
+    }
+
+    /// The operator runs as a Deployment inside the cluster, where its suite says how.
+    #[must_use]
+    pub fn operator_inside(mut self) -> Self {
+        self.selection.nonce += 1 << 40;
+        self.inside = true;
         self
     }
 

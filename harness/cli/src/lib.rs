@@ -32,7 +32,7 @@ mod voice;
 pub use command_line::command_line;
 pub use error::Error;
 pub use exit::Exit;
-pub use facade::{Outcome, Suite, plans, run, run_plans};
+pub use facade::{Outcome, Suite, lacking, plans, run, run_plans};
 pub use spiritlevel_model as model;
 pub use spiritlevel_operator::intercept;
 pub use spiritlevel_report::Finished;

@@ -5,8 +5,8 @@
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use spiritlevel::{
-    Suite,
-    model::{plan::Plan, verdict::VerdictKind},
+    Suite, lacking,
+    model::{plan::Plan, suite::Provider, verdict::VerdictKind},
     plans, run_plans,
 };
 use spiritlevel_report::{Detail, Event, Look, block};
@@ -27,20 +27,42 @@ fn main() -> ExitCode {
     // Paths in plans are relative, and read well.
     std::env::set_current_dir(&root).expect("the repository is there");
     let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios");
-    let suite = Suite::at("scenarios").and("operators-under-test/specimens").jobs(4).report_dir(reports);
-    let plans = match plans(&suite) {
-        Ok(plans) => plans,
-        Err(error) => {
-            eprintln!("failed to {error}: see `spiritlevel lint scenarios operators-under-test/specimens`");
-            return ExitCode::FAILURE;
-        }
+    let suite = Suite::at("scenarios").and("operators-under-test/specimens").jobs(4).report_dir(&reports);
+    // The same stories once more, with the operator inside a cluster: an easy one, and one with a fault of each kind.
+    let inside = |filter| {
+        let suite = Suite::at("scenarios/postgres").filter(filter).report_dir(&reports);
+        (suite.provider(Provider::Kind).operator_inside(), " @kind, inside")
     };
+    let suites = [
+        (suite.clone(), ""),
+        inside("*/creates-and-rests*"),
+        inside("*/replies-lost*"),
+        inside("*/crash-after-a-create*"),
+    ];
+    let mut all = Vec::new();
+    for (suite, at) in &suites {
+        match plans(suite) {
+            Ok(plans) => all.extend(plans.into_iter().map(|plan| (format!("{}{at}", plan.title()), plan))),
+            Err(error) => {
+                eprintln!("failed to {error}: see `spiritlevel lint scenarios operators-under-test/specimens`");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let mut places: BTreeMap<(&str, Vec<String>), Option<String>> = BTreeMap::new();
     let session = Arc::new(Session::default());
     let (mut trials, mut chosen) = (Vec::new(), Vec::new());
-    for plan in plans {
-        let (session, key) = (session.clone(), plan.namespace.clone());
-        let trial = Trial::ignorable_test(plan.title(), move || session.outcome(&key));
-        if !arguments.is_filtered_out(&trial) && !arguments.is_ignored(&trial) {
+    for (title, plan) in all {
+        let cluster = &plan.suite.cluster;
+        let place = (cluster.provider.name(), cluster.images.clone());
+        // Asked once for each place: without Docker, or without images, a trial is skipped with the reason.
+        let lacks = places.entry(place).or_insert_with(|| lacking(&plan)).clone();
+        let (session, key, skipped) = (session.clone(), plan.namespace.clone(), lacks.clone());
+        let trial = Trial::ignorable_test(title, move || match skipped {
+            Some(why) => Ok(Completion::ignored_with(why)),
+            None => session.outcome(&key),
+        });
+        if lacks.is_none() && !arguments.is_filtered_out(&trial) && !arguments.is_ignored(&trial) {
             chosen.push(plan);
         }
         trials.push(trial);

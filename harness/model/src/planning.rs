@@ -232,6 +232,10 @@ fn apply(suite: &mut SuiteSpec, variant: Variant) {
     if let Some(command) = variant.command {
         operator.process.command = command;
     }
+    if let Some(deployment) = &mut operator.deployment {
+        deployment.args.extend(variant.args.iter().cloned());
+        deployment.env.extend(variant.env.clone());
+    }
     operator.process.command.extend(variant.args);
     operator.process.env.extend(variant.env);
     if let Some(account) = variant.service_account {

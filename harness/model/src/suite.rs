@@ -189,6 +189,12 @@ pub struct DeploymentSpec {
     /// Its image, which is put onto every node; default: what the manifest says, to be pulled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Further arguments of the container; a variant's are added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Further environment, likewise.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub env: IndexMap<String, String>,
     /// How the image is made from the program that `build` makes; default: it is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_build: Option<ImageBuild>,

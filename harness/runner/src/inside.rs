@@ -7,6 +7,7 @@ use crate::{
     arrange::Surroundings,
     files,
     harness_writes::merge_patch,
+    lane::Lane,
     rbac::ACCOUNT,
     recorder::{Live, Recorder},
     stage::Stage,
@@ -17,13 +18,13 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, api::LogParams};
 use serde_json::{Value, json};
 use spiritlevel_cluster::Nodes;
-use spiritlevel_model::{Meta, fault::Signal, history::KindInfo, suite::DeploymentSpec};
+use spiritlevel_model::{Meta, bindings::Bindings, fault::Signal, history::KindInfo, suite::DeploymentSpec};
 use std::{
     collections::VecDeque,
     io::Write,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -61,7 +62,8 @@ pub(crate) struct Inside {
     index: usize,
     container: String,
     recorder: Arc<Recorder>,
-    lane: Arc<crate::lane::Lane>,
+    /// Weak: who waits for a container's end must not keep the cluster.
+    lane: Weak<Lane>,
     log: PathBuf,
 }
 
@@ -72,7 +74,7 @@ impl Inside {
     pub(crate) async fn create(
         stage: &Stage,
         around: &Surroundings<'_>,
-        lane: Arc<crate::lane::Lane>,
+        lane: Arc<Lane>,
         spec: &DeploymentSpec,
         index: usize,
         proxy: SocketAddr,
@@ -104,8 +106,7 @@ impl Inside {
                 objects.apply(&placed(document, &namespace)).await?;
             }
         }
-        let container = spec.container.clone();
-        let (deployment, container) = rendered(deployment, spec.image.as_deref(), container, index, proxy)?;
+        let (deployment, container) = rendered(deployment, spec, &around.bindings, index, proxy)?;
         let deployment = placed(&deployment, &namespace);
         objects.apply(&deployment).await?;
         let url = objects.url("apps/v1", "Deployment", Some(&namespace), deployment.name())?;
@@ -116,7 +117,7 @@ impl Inside {
             index,
             container,
             recorder: stage.recorder.clone(),
-            lane,
+            lane: Arc::downgrade(&lane),
             log: around.report_dir.join(format!("operator-{index}.log")),
         })
     }
@@ -157,8 +158,8 @@ impl Inside {
         Ok(())
     }
 
-    fn nodes(&self) -> Result<&Nodes, Error> {
-        self.lane.nodes().ok_or_else(|| Error::Input("this provider has no real nodes".into()))
+    fn lane(&self) -> Result<Arc<Lane>, Error> {
+        self.lane.upgrade().ok_or_else(|| Error::Input("the cluster is gone".into()))
     }
 
     /// Signals the container's main process.
@@ -168,17 +169,17 @@ impl Inside {
             Signal::Term => "SIGTERM",
             Signal::Int => "SIGINT",
         };
-        Ok(self.nodes()?.signal_container(&instance.node, &instance.id, name).await?)
+        Ok(nodes(self.lane()?.as_ref())?.signal_container(&instance.node, &instance.id, name).await?)
     }
 
     /// Freezes it.
     pub(crate) async fn pause(&self, instance: &Instance) -> Result<(), Error> {
-        Ok(self.nodes()?.pause_container(&instance.node, &instance.id).await?)
+        Ok(nodes(self.lane()?.as_ref())?.pause_container(&instance.node, &instance.id).await?)
     }
 
     /// Lets it go on.
     pub(crate) async fn resume(&self, instance: &Instance) -> Result<(), Error> {
-        Ok(self.nodes()?.resume_container(&instance.node, &instance.id).await?)
+        Ok(nodes(self.lane()?.as_ref())?.resume_container(&instance.node, &instance.id).await?)
     }
 
     fn pods<'a>(&'a self, live: &'a Live) -> impl Iterator<Item = &'a Value> {
@@ -244,6 +245,10 @@ impl Inside {
     }
 }
 
+fn nodes(lane: &Lane) -> Result<&Nodes, Error> {
+    lane.nodes().ok_or_else(|| Error::Input("this provider has no real nodes".into()))
+}
+
 /// Why a pod does not run.
 fn why_not(pod: &Value) -> Option<String> {
     let name = pod.name()?;
@@ -275,8 +280,8 @@ fn placed(object: &Value, namespace: &str) -> Value {
 /// The Deployment of one replica, and the name of the operator's container.
 fn rendered(
     deployment: &Value,
-    image: Option<&str>,
-    container: Option<String>,
+    spec: &DeploymentSpec,
+    known: &Bindings,
     index: usize,
     proxy: SocketAddr,
 ) -> Result<(Value, String), Error> {
@@ -292,16 +297,27 @@ fn rendered(
     pod["serviceAccountName"] = json!(ACCOUNT);
     pod["automountServiceAccountToken"] = json!(false);
     let first = pod["containers"][0]["name"].as_str().map(ToOwned::to_owned);
-    let container = container.or(first).unwrap_or_default();
+    let container = spec.container.clone().or(first).unwrap_or_default();
     let mut found = false;
     for list in ["initContainers", "containers"] {
         for one in pod[list].as_array_mut().into_iter().flatten() {
             if list == "containers" && one["name"] == *container {
                 found = true;
-                if let Some(image) = image {
+                if let Some(image) = &spec.image {
                     one["image"] = json!(image);
                     one["imagePullPolicy"] = json!("IfNotPresent");
                 }
+                let mut args = one["args"].as_array().cloned().unwrap_or_default();
+                for arg in &spec.args {
+                    args.push(json!(crate::arrange::text(arg, known)?));
+                }
+                one["args"] = Value::Array(args);
+                let mut env = one["env"].as_array().cloned().unwrap_or_default();
+                for (name, value) in &spec.env {
+                    env.retain(|e| e["name"] != **name);
+                    env.push(json!({"name": name, "value": crate::arrange::text(value, known)?}));
+                }
+                one["env"] = Value::Array(env);
             }
             redirect(one, proxy);
         }
@@ -357,7 +373,17 @@ mod tests {
             }},
         });
         let proxy: SocketAddr = "172.18.0.1:4711".parse().unwrap();
-        let (made, container) = rendered(&deployment, Some("c"), None, 1, proxy).unwrap();
+        let spec = |container: Option<&str>| DeploymentSpec {
+            manifests: Vec::new(),
+            name: None,
+            container: container.map(Into::into),
+            image: Some("c".into()),
+            args: vec!["--namespace=($namespace)".into()],
+            env: [("OTHER".to_owned(), "y".to_owned())].into(),
+            image_build: None,
+        };
+        let known = Bindings::from([("namespace".to_owned(), json!("shop"))]);
+        let (made, container) = rendered(&deployment, &spec(None), &known, 1, proxy).unwrap();
         assert_eq!((made.name(), container.as_str()), (Some("op-1"), "manager"));
         let template = &made["spec"]["template"];
         assert_eq!(made["spec"]["selector"]["matchLabels"], json!({"app": "op", REPLICA: "1"}));
@@ -371,7 +397,8 @@ mod tests {
             assert_eq!(host, [&json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.1"})]);
             assert_eq!(one["volumeMounts"][0]["mountPath"], ACCOUNT_DIR);
         }
-        assert_eq!(containers[0]["env"][0]["name"], "OTHER");
-        assert!(rendered(&deployment, None, Some("nobody".into()), 0, proxy).is_err());
+        assert_eq!(containers[0]["args"], json!(["--namespace=shop"]));
+        assert_eq!(containers[0]["env"][0], json!({"name": "OTHER", "value": "y"}));
+        assert!(rendered(&deployment, &spec(Some("nobody")), &known, 0, proxy).is_err());
     }
 }

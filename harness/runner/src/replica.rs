@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long SIGTERM may take, as a pod's default grace period.
 const GRACE: Duration = Duration::from_secs(30);
@@ -58,6 +58,7 @@ pub(crate) struct Replica {
     tail: Arc<Mutex<VecDeque<String>>>,
     myself: OnceLock<Weak<Self>>,
     tasks: TaskTracker,
+    over: CancellationToken,
 }
 
 #[derive(Default)]
@@ -93,6 +94,7 @@ impl Replica {
             tail: Arc::default(),
             myself: OnceLock::new(),
             tasks: TaskTracker::new(),
+            over: CancellationToken::new(),
         });
         // Set once, right here.
         let _ = replica.myself.set(Arc::downgrade(&replica));
@@ -202,10 +204,12 @@ impl Replica {
         self.tell(ProcessEvent::Started { pid: 0 }, cause);
         self.tasks.spawn({
             let (inside, instance, tail) = (inside.clone(), instance.clone(), self.tail.clone());
-            async move { inside.follow_log(instance, tail, TAIL).await }
+            let over = self.over.clone();
+            async move { over.run_until_cancelled(inside.follow_log(instance, tail, TAIL)).await }
         });
         let (inside, Some(myself)) = (inside.clone(), self.myself.get().cloned()) else { return };
-        self.tasks.spawn(async move {
+        let over = self.over.clone();
+        let follow = async move {
             let Some(recorder) = myself.upgrade().map(|r| r.recorder.clone()) else { return };
             let ended = recorder.wait_for(FOR_EVER, |live| inside.ended(live, &instance)).await;
             let (Some(ended), Some(replica)) = (ended, myself.upgrade()) else { return };
@@ -223,7 +227,8 @@ impl Replica {
             {
                 replica.container_started(&inside, next, None);
             }
-        });
+        };
+        self.tasks.spawn(async move { over.run_until_cancelled(follow).await });
     }
 
     /// It has ended; starts it again if nobody asked for the end. Boxed, because a start leads here again.
@@ -401,6 +406,15 @@ impl Replica {
     fn note_failure(&self, done: Result<(), Error>) {
         if let Err(e) = done {
             self.recorder.record(Event::Note { text: format!("{}: {}", self.actor, e.chain()) });
+        }
+    }
+
+    /// Ends what still follows it.
+    pub(crate) async fn close(&self) {
+        self.over.cancel();
+        if matches!(self.place, Place::Inside(_)) {
+            self.tasks.close();
+            self.tasks.wait().await;
         }
     }
 

@@ -20,6 +20,7 @@ use spiritlevel_model::{
     fault::Action,
     history::{Event, FaultEvent, HISTORY_VERSION, Header, Phase, Record},
     plan::Plan,
+    suite::Provider,
     verdict::{VERDICT_VERSION, Verdict, VerdictKind, Writes},
 };
 use spiritlevel_operator::Isolation;
@@ -167,6 +168,7 @@ async fn perform(input: RunInput) -> Result<RunOutput, Error> {
     phase(Phase::End);
     for replica in stage.replicas() {
         replica.stop(spiritlevel_model::fault::Signal::Kill, "the end of the run").await;
+        replica.close().await;
     }
     stage.close().await;
     stage.drop_replicas();
@@ -363,12 +365,20 @@ pub fn write_verdict(verdict: &Verdict, dir: &Path) -> Result<(), Error> {
     std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))
 }
 
-/// Where a run's files go: `<root>/<suite>/<scenario>[…]/<seed>`.
+/// Where a run's files go: `<root>/<suite>/<scenario>[.variant][.matrix][.provider][.inside]/<seed>`.
 pub fn report_dir(root: &Path, plan: &Plan) -> PathBuf {
     let mut scenario = plan.scenario_name.clone();
     for part in plan.variant.iter().cloned().chain(plan.matrix_text().map(|m| m.replace([' ', '/'], ""))) {
         scenario.push('.');
         scenario.push_str(&part);
+    }
+    // The same scenario elsewhere is another run.
+    if plan.suite.cluster.provider != Provider::Local {
+        scenario.push('.');
+        scenario.push_str(plan.suite.cluster.provider.name());
+    }
+    if plan.suite.operator.is_inside() {
+        scenario.push_str(".inside");
     }
     let Seed(seed) = plan.seed;
     let last = if plan.repetition == 0 { seed.to_string() } else { format!("{seed}.{}", plan.repetition + 1) };

@@ -365,6 +365,20 @@ fn nodes(plan: &Plan) -> u32 {
     plan.scenario.requires.and_then(|r| r.nodes).unwrap_or(1).max(1)
 }
 
+/// Why the control plane that a plan asks for cannot be made here, as things are; `None` where it can. For those who would
+/// rather skip than fail.
+pub async fn lacking(plan: &Plan) -> Option<String> {
+    use spiritlevel_cluster::containers::{K3sOptions, KindOptions, lacking};
+    let cluster = &plan.suite.cluster;
+    let image = match cluster.provider {
+        Provider::Local => return None,
+        Provider::K3s => K3sOptions::from_env().image,
+        Provider::Kind => KindOptions::from_env().image,
+    };
+    // The operator's own is made when it is needed.
+    lacking(cluster.image.as_ref().unwrap_or(&image), &cluster.images).await
+}
+
 /// What this provider cannot do for a scenario.
 fn cannot(plan: &Plan) -> Option<String> {
     let (provider, requires) = (plan.suite.cluster.provider, plan.scenario.requires.unwrap_or_default());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
 use testcontainers::{
-    ContainerAsync, GenericImage, ImageExt,
+    GenericImage, ImageExt,
     core::{IntoContainerPort, Mount},
     runners::AsyncRunner,
 };
@@ -23,9 +23,6 @@ pub const K3S_IMAGE: &str = "rancher/k3s:v1.36.3-k3s1";
 
 const PORT: u16 = 6443;
 const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
-
-/// The container's handle.
-pub(super) type Container = ContainerAsync<GenericImage>;
 
 /// What may differ between two clusters.
 #[derive(Clone, Debug)]
@@ -52,11 +49,6 @@ impl K3sOptions {
     }
 }
 
-/// The container keeps running under its other owner, which removes it by name.
-pub(super) fn forget(container: Container) {
-    std::mem::forget(container);
-}
-
 pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Progress) -> Result<Started, Error> {
     let begun = Instant::now();
     if !docker.has_image(&options.image).await? {
@@ -65,11 +57,9 @@ pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Pr
     }
     let owned = Owned::new(&docker)?;
     progress.say(&format!("starting {}", options.image));
-    let container = with_free_port(Component::Node, |port| run(&docker, &options, &owned, port)).await?;
+    let port = with_free_port(Component::Node, |port| run(&docker, &options, &owned, port)).await?;
     let containers = vec![owned.name().to_owned()];
     let deadline = Deadline::after(options.start_timeout);
-    let port = container.get_host_port_ipv4(PORT.tcp()).await;
-    let port = port.map_err(|e| Error::docker("find the API server's port", causes(&e)))?;
     let written = until(&docker, &containers, deadline, "k3s to write its kubeconfig", || async {
         let yaml = docker.exec(owned.name(), &["cat", KUBECONFIG]).await.ok()?;
         // It may be half written.
@@ -88,13 +78,12 @@ pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Pr
         kubeconfig,
         containers,
         init: Init::K3s,
-        container: Some(container),
         wants_storage: true,
         deadline,
     })
 }
 
-async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) -> Result<Container, Error> {
+async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) -> Result<u16, Error> {
     let (name, tag) =
         options.image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((&options.image, "latest"));
     let mut command = vec![
@@ -119,7 +108,11 @@ async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) ->
         .with_env_var("K3S_KUBECONFIG_MODE", "644")
         .with_startup_timeout(options.start_timeout);
     match request.start().await {
-        Ok(container) => Ok(container),
+        Ok(container) => {
+            // It has an owner already, which removes it by name, also outside of a runtime.
+            std::mem::forget(container);
+            Ok(port)
+        }
         Err(e) => {
             let reason = causes(&e);
             // What was made of it before it failed.

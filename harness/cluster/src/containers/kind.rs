@@ -84,7 +84,6 @@ pub(super) async fn start(docker: Docker, options: KindOptions, progress: &dyn P
         kubeconfig,
         containers,
         init: Init::Systemd,
-        container: None,
         wants_storage: false,
         deadline,
     })

@@ -49,6 +49,22 @@ pub async fn docker_version() -> Result<String, Error> {
     Docker::connect().await?.version().await
 }
 
+/// Why a cluster of `image` with these images on its nodes cannot be made without pulling anything; `None` where it can.
+pub async fn lacking(image: &str, images: &[String]) -> Option<String> {
+    let docker = match Docker::connect().await {
+        Ok(docker) => docker,
+        Err(e) => return Some(format!("failed to {e}")),
+    };
+    for name in std::iter::once(image).chain(images.iter().map(String::as_str)) {
+        match docker.has_image(name).await {
+            Ok(true) => {}
+            Ok(false) => return Some(format!("the image {name} is not here: `kind-configs/images/build` makes it")),
+            Err(e) => return Some(format!("failed to {e}")),
+        }
+    }
+    None
+}
+
 /// A running cluster of containers. Dropping it removes them; [`Cluster::stop`] says whether that worked.
 pub struct ContainerCluster {
     provider: &'static str,
@@ -62,7 +78,6 @@ pub struct ContainerCluster {
     /// Nodes that ended although nobody asked them to.
     ended: Arc<OnceLock<Exit>>,
     watches: Mutex<JoinSet<()>>,
-    container: Mutex<Option<k3s::Container>>,
     owned: Mutex<Owned>,
 }
 
@@ -74,7 +89,6 @@ struct Started {
     kubeconfig: Kubeconfig,
     containers: Vec<String>,
     init: nodes::Init,
-    container: Option<k3s::Container>,
     /// Whether a default StorageClass has to be made.
     wants_storage: bool,
     deadline: Deadline,
@@ -143,7 +157,6 @@ impl Started {
             kept,
             ended: Arc::default(),
             watches: Mutex::default(),
-            container: Mutex::new(self.container),
             owned: Mutex::new(self.owned),
         };
         Ok(cluster)
@@ -277,11 +290,7 @@ impl ContainerCluster {
 
     async fn end(&self) -> Result<(), Error> {
         self.watches.lock().await.shutdown().await;
-        let mut owned = self.owned.lock().await;
-        if let Some(container) = self.container.lock().await.take() {
-            k3s::forget(container);
-        }
-        owned.remove().await
+        self.owned.lock().await.remove().await
     }
 }
 
