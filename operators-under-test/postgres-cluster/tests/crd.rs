@@ -24,3 +24,19 @@ fn storage_cannot_shrink_and_the_major_version_cannot_go_down() {
     assert!(PostgresClusterSpec::validate_cel(&spec("18"), Some(&spec("17.2"))).is_ok());
     assert!(PostgresClusterSpec::validate_cel(&spec("16.9"), Some(&spec("17.2"))).is_err());
 }
+
+#[test]
+fn restore_from_is_for_the_beginning() {
+    use postgres_cluster::crd::PostgresClusterSpec;
+    let plain = serde_json::json!({"replicas": 1, "version": "18", "storage": {"size": "1Gi"}});
+    let restored = |from: &str| {
+        let mut spec = plain.clone();
+        spec["restoreFrom"] = serde_json::json!({"cluster": from});
+        spec
+    };
+    let check = |new: &serde_json::Value, old: &serde_json::Value| PostgresClusterSpec::validate_cel(new, Some(old));
+    assert!(check(&restored("old"), &restored("old")).is_ok());
+    assert!(check(&plain, &restored("old")).is_ok(), "it can be taken away");
+    assert!(check(&restored("old"), &plain).is_err(), "it cannot be added later");
+    assert!(check(&restored("other"), &restored("old")).is_err(), "it cannot change");
+}

@@ -38,12 +38,14 @@ there() { psql -XqAt -h "$PRIMARY" -c "$1" 2>/dev/null; }
 has_data() { [ -s "$PGDATA/PG_VERSION" ]; }
 runs() { [ -n "$server" ] && kill -0 "$server" 2>/dev/null; }
 primary_answers() { [ "$(there 'SELECT pg_is_in_recovery()')" = f ]; }
-streams() { [ "$(here "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'")" = 1 ]; }
+# The process that does it; each connection to a primary has another.
+stream() { here "SELECT pid FROM pg_stat_wal_receiver WHERE status = 'streaming'"; }
+streams() { [ -n "$(stream)" ]; }
 
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 run() {
-    server='' starts=0 unheard=0
+    server='' starts=0 unheard=0 declared='' compared=''
     trap 'say "asked to end"; stop; exit 0' TERM INT
     # One container a volume, whatever the API says: a pod that was deleted by force may still be at work.
     exec 9>"$volume/lock"
@@ -68,7 +70,7 @@ step() {
     else
         case "$role,$(here 'SELECT pg_is_in_recovery()')" in
             primary,t) promote ;;
-            primary,f) settings "$(confirmations)" ;;
+            primary,f) declare_reign && settings "$(confirmations)" ;;
             replica,f) step_down ;;
             replica,t) settings "$undecided" && follow ;;
         esac                                            # no answer: still starting, or stopping
@@ -105,7 +107,9 @@ restore() {
     tail -n 5 "$backup/all.sql" | grep -q 'dump complete' || { say "the dump is not complete"; sleep 5; return 1; }
     pg_ctl start --pgdata="$PGDATA.new" --wait --silent \
         --options="-c listen_addresses='' -c unix_socket_directories=$sockets" || return
-    grep -v '^CREATE ROLE postgres;$' "$backup/all.sql" | psql -Xq -h "$sockets" -v ON_ERROR_STOP=1 >/dev/null
+    # Nor are the reigns of the other cluster ours.
+    { grep -v '^CREATE ROLE postgres;$' "$backup/all.sql" && echo 'DROP SCHEMA IF EXISTS postgres_cluster CASCADE;'; } |
+        psql -Xq -h "$sockets" -v ON_ERROR_STOP=1 >/dev/null
     local loaded=$?
     pg_ctl stop --pgdata="$PGDATA.new" --wait --silent --mode=fast && return $loaded
 }
@@ -146,10 +150,28 @@ stop() {
     server=''
 }
 
-# It acknowledges nothing until the next turn tells it whose confirmations to wait for.
+# It takes no rows and acknowledges none until the next turns have said whose reign it is, and whom to wait for.
 promote() {
     say "becoming the primary"
+    declared=''
     pg_ctl promote --pgdata="$PGDATA" --wait --silent
+}
+
+# Two that were promoted one after the other, the second without having heard of the first, call their timelines by one
+# number, and PostgreSQL takes them for one. So each writes down its reign before the first row on it.
+declare_reign() {
+    [ -n "$declared" ] || here "BEGIN READ WRITE; SET LOCAL synchronous_commit = local;
+        SET LOCAL client_min_messages = error; CREATE SCHEMA IF NOT EXISTS postgres_cluster;
+        CREATE TABLE IF NOT EXISTS postgres_cluster.reigns (reign text PRIMARY KEY);
+        INSERT INTO postgres_cluster.reigns VALUES (substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ' $POD_NAME')
+        ON CONFLICT DO NOTHING; COMMIT" && declared=yes
+}
+
+# Whether the primary knows the last reign that we know.
+is_of_one_history() {
+    local last
+    last=$(here 'SELECT max(reign) FROM postgres_cluster.reigns') || return 0
+    [ "$(there "SELECT count(*) FROM postgres_cluster.reigns WHERE reign = '$last'")" != 0 ]
 }
 
 step_down() {
@@ -161,7 +183,12 @@ step_down() {
 # A standby that cannot follow a primary that answers has rows that nobody was told of: its history forks off the
 # primary's. They are taken back by pg_rewind; where that is impossible the data are copied anew.
 follow() {
-    if streams || ! primary_answers; then
+    local stream
+    stream=$(stream)
+    if [ -n "$stream" ] && [ "$stream" != "$compared" ]; then
+        if is_of_one_history; then compared=$stream; else start_over "the primary does not know this history"; fi
+    fi
+    if [ -n "$stream" ] || ! primary_answers; then
         starts=0 unheard=0
         return
     fi
@@ -171,11 +198,20 @@ follow() {
     say "cannot follow the primary: rewinding"
     stop
     touch "$volume/rewinding"
-    # What pg_rewind compares is the primary's last checkpoint, and that may be older than its promotion.
-    if there CHECKPOINT && pg_rewind --target-pgdata="$PGDATA" --source-server="host=$PRIMARY"; then
+    # What pg_rewind compares is the primary's last checkpoint, and that may be older than its promotion. Where it sees
+    # no fork it cannot help.
+    if there CHECKPOINT &&
+        pg_rewind --target-pgdata="$PGDATA" --source-server="host=$PRIMARY" 2>&1 | tee /tmp/rewound &&
+        ! grep -q 'no rewind required' /tmp/rewound; then
         touch "$PGDATA/standby.signal"
         rm -f "$volume/rewinding"
     fi
+}
+
+start_over() {
+    say "$1: copying anew"
+    touch "$volume/rewinding"
+    stop
 }
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -196,6 +232,7 @@ settings_for() {
     echo "cluster_name = '$POD_NAME'"
     echo "primary_conninfo = 'host=$PRIMARY application_name=$POD_NAME connect_timeout=2'"
     echo "synchronous_standby_names = '$1'"
+    echo "default_transaction_read_only = $([ "$1" = "$undecided" ] && echo on || echo off)"
 }
 
 # Beside the data, so that neither a copy nor a rewind brings somebody else's.
@@ -214,7 +251,7 @@ settings() {
 is_level() {
     look || return
     case "$role,$(here 'SELECT pg_is_in_recovery()')" in
-        primary,f) ;;
+        primary,[ft]) ;;                                # one that is not promoted yet will be in the next turn
         replica,t) streams || ! primary_answers ;;
         *) return 1 ;;
     esac

@@ -457,8 +457,8 @@ fn a_dump_stays_when_there_are_no_more() {
     assert!(world.has(Kind::PersistentVolumeClaim, "pg-backup"));
 }
 
-/// The law behind all of it: from wherever it was disturbed, it comes back to rest, there are never two primaries, and who may
-/// become one confirms what the one before it acknowledges.
+/// The law behind all of it: from wherever it was disturbed, it comes back to rest, there are never two primaries, and
+/// who may become one confirms what the one before it acknowledges.
 #[test]
 fn every_disturbance_comes_to_rest_with_one_primary() {
     for seed in 0..60 {
