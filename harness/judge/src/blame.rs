@@ -41,11 +41,13 @@ impl<'a> Case<'a> {
         Blame {
             fault,
             step: about.step.clone().or_else(|| step.map(|s| s.called.clone())),
-            step_line: step.map(|s| match about.step {
-                Some(_) => {
-                    format!("{} deleted the subject at {} while no operator ran", s.called, wording::at(s.at_ms))
-                }
-                None => format!("{} ({}) began at {}", s.called, s.operation, wording::at(s.at_ms)),
+            step_line: about.step_line.clone().or_else(|| {
+                step.map(|s| match about.step {
+                    Some(_) => {
+                        format!("{} deleted the subject at {} while no operator ran", s.called, wording::at(s.at_ms))
+                    }
+                    None => s.line(),
+                })
             }),
             seq: about.seq,
         }

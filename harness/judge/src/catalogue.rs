@@ -34,7 +34,11 @@ const fn planned(name: &'static str, code: &'static str, meaning: &'static str) 
 
 static ALL: [Invariant; 16] = [
     on("converges", "CONV", "after heal every subject gets ready for its current generation, within T"),
-    on("quiet", "QUIET", "at rest the operator writes nothing"),
+    on(
+        "quiet",
+        "QUIET",
+        "at rest the operator writes nothing, and a restart or an event that tells nothing new is no reason to",
+    ),
     on("heals", "HEAL", "a child that somebody else deletes or changes comes back"),
     on("noOrphans", "ORPH", "after a subject is gone nothing stays that belonged to it"),
     on(

@@ -23,6 +23,34 @@ pub(crate) enum Segment {
     Index(usize),
 }
 
+// === impl Change ===
+
+impl Change {
+    /// Whether nothing but this key changed, wherever it stands; it may be the first or the last one of its map.
+    pub(crate) fn is_only(&self, key: &str) -> bool {
+        let alone = |v: &Value| v.is_null() || v.as_object().is_some_and(|m| m.keys().all(|k| k == key));
+        self.is_below(key) || (alone(&self.before) && alone(&self.after))
+    }
+
+    /// Whether this key may have changed as well.
+    pub(crate) fn touches(&self, key: &str) -> bool {
+        self.is_below(key) || has_key(&self.before, key) || has_key(&self.after, key)
+    }
+
+    fn is_below(&self, key: &str) -> bool {
+        self.path.iter().any(|s| matches!(s, Segment::Key(k) if k == key))
+    }
+}
+
+/// Whether the key stands anywhere in a value.
+pub(crate) fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(k, v)| k == key || has_key(v, key)),
+        Value::Array(items) => items.iter().any(|v| has_key(v, key)),
+        _ => false,
+    }
+}
+
 /// What the API server changes by itself on every write.
 const BOOKKEEPING: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 

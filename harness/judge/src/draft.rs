@@ -1,6 +1,6 @@
 //! A finding while it is written: what is wrong, and about what, so that blame can be laid.
 
-use crate::case::{Case, FaultLife};
+use crate::case::{Case, FaultLife, StepLife};
 use spiritlevel_model::{
     ObjectRef, RequestId, Uid,
     finding::{Detail, Finding, FindingClass},
@@ -23,6 +23,8 @@ pub(crate) struct About {
     pub(crate) objects: BTreeSet<Uid>,
     /// The step that is known to be the cause.
     pub(crate) step: Option<String>,
+    /// What that step did, where it did not delete the subject.
+    pub(crate) step_line: Option<String>,
     /// The step that found it, whatever the cause.
     pub(crate) found_in: Option<String>,
 }
@@ -91,6 +93,12 @@ impl Draft {
     pub(crate) fn step(mut self, step: Option<String>) -> Self {
         self.about.step = step;
         self
+    }
+
+    /// This very operation is known to be the cause; others may have the same name.
+    pub(crate) fn caused_by(mut self, step: &StepLife<'_>) -> Self {
+        self.about.step_line = Some(step.line());
+        self.step(Some(step.called.clone()))
     }
 
     /// The step that found it; a fault may still be to blame.

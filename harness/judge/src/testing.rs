@@ -36,10 +36,11 @@ pub(crate) struct Run {
 }
 
 /// Resource, apiVersion, kind, namespaced.
-const KINDS: [(&str, &str, &str, bool); 7] = [
+const KINDS: [(&str, &str, &str, bool); 8] = [
     ("samples", "example.com/v1", "Sample", true),
     ("configmaps", "v1", "ConfigMap", true),
     ("secrets", "v1", "Secret", true),
+    ("pods", "v1", "Pod", true),
     ("persistentvolumeclaims", "v1", "PersistentVolumeClaim", true),
     ("statefulsets", "apps/v1", "StatefulSet", true),
     ("leases", "coordination.k8s.io/v1", "Lease", true),
@@ -160,7 +161,24 @@ impl Run {
     }
 
     pub(crate) fn process(&mut self, what: ProcessEvent) -> &mut Self {
-        self.event(Event::Process(Process { actor: Actor(OPERATOR.into()), what, cause: None }))
+        self.process_of(OPERATOR, what, None)
+    }
+
+    /// A replica's process, and the step or fault that did it.
+    pub(crate) fn process_of(&mut self, actor: &str, what: ProcessEvent, cause: Option<&str>) -> &mut Self {
+        self.event(Event::Process(Process { actor: Actor(actor.into()), what, cause: cause.map(Into::into) }))
+    }
+
+    /// A replica is told to end, and ends.
+    pub(crate) fn ended(&mut self, actor: &str, cause: &str) -> &mut Self {
+        self.process_of(actor, ProcessEvent::Signalled { signal: "KILL".into() }, Some(cause));
+        let exited = ProcessEvent::Exited { code: None, signal: Some(9), expected: true, last_lines: Vec::new() };
+        self.process_of(actor, exited, None)
+    }
+
+    /// A replica is started.
+    pub(crate) fn started(&mut self, actor: &str, cause: &str) -> &mut Self {
+        self.process_of(actor, ProcessEvent::Started { pid: 2 }, Some(cause))
     }
 
     /// The operator opens a watch.
@@ -361,6 +379,10 @@ impl Run {
 
     pub(crate) fn effect(&mut self, name: &str, what: &str) -> &mut Self {
         self.fault(name, FaultEvent::Effect { what: what.into() })
+    }
+
+    pub(crate) fn healed(&mut self, name: &str) -> &mut Self {
+        self.fault(name, FaultEvent::Healed)
     }
 
     pub(crate) fn released(&mut self, name: &str) -> &mut Self {

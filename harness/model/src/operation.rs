@@ -485,6 +485,9 @@ pub struct StartOperator {
     pub replica: Option<usize>,
 }
 
+/// The annotation that a touch changes.
+pub const TOUCH: &str = "spiritlevel.dev/touched";
+
 /// `duplicateReconcile`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -4,12 +4,12 @@
 //! fails only over a field that another manager holds with another value, so such a field of its own is taken over.
 
 use crate::{
-    harness_writes::{HarnessWrites, TOUCH, merge_patch, object_url, patch_as},
+    harness_writes::{HarnessWrites, merge_patch, object_url, patch_as},
     recorder::Recorder,
 };
 use kube::Client;
 use serde_json::{Map, Value, json};
-use spiritlevel_model::{Meta, fault::Exchange, history::Event};
+use spiritlevel_model::{Meta, fault::Exchange, history::Event, operation::TOUCH};
 
 /// The field manager that takes a field over.
 const MANAGER: &str = "spiritlevel-conflict";

@@ -11,9 +11,6 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// The annotation that a touch changes.
-pub(crate) const TOUCH: &str = "spiritlevel.dev/touched";
-
 /// Clients for each purpose, and the undo file.
 pub(crate) struct HarnessWrites {
     conflict: Client,

@@ -4,7 +4,7 @@
 use crate::{
     Error,
     api::{Objects, describe},
-    harness_writes::{TOUCH, merge_patch},
+    harness_writes::merge_patch,
     lane::Lane,
     stage::Stage,
 };
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use spiritlevel_model::{
     Meta,
     history::{Event, StepRecord, StepState},
+    operation::TOUCH,
     scenario::{OwnProbe, Probe},
 };
 

@@ -42,6 +42,9 @@ pub(crate) struct SampleStatus {
     /// The conditions; only `Ready` is used.
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
+    /// How often the operator has looked at it; S26 only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reconciles: Option<i64>,
 }
 
 /// How far the work on a Sample has come.

@@ -60,7 +60,12 @@ fn next(sample: &Sample, phase: Phase, ready: Ready, now: String) -> SampleStatu
         observed_generation: sample.metadata.generation,
         last_transition_time,
     };
-    SampleStatus { observed_generation: sample.metadata.generation, phase, conditions: vec![condition] }
+    SampleStatus {
+        observed_generation: sample.metadata.generation,
+        phase,
+        conditions: vec![condition],
+        reconciles: sample.status.as_ref().and_then(|status| status.reconciles),
+    }
 }
 
 #[cfg(test)]

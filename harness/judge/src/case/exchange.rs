@@ -85,6 +85,12 @@ impl Exchange<'_> {
         Some(Failure { status, reason, forged })
     }
 
+    /// Whether it is a matter of routine, at rest as well: leases, events, questions about permissions.
+    pub(crate) fn is_routine(&self) -> bool {
+        let resource = self.request.info.resource.as_ref().map(|r| r.resource.as_str());
+        self.is_review() || matches!(resource, Some("leases" | "events"))
+    }
+
     /// Whether it only asks for permissions or tokens.
     pub(crate) fn is_review(&self) -> bool {
         let info = &self.request.info;

@@ -2,7 +2,7 @@
 
 use spiritlevel_model::{
     RequestId,
-    fault::{Action, At, Fault, Legality},
+    fault::{Action, At, CloseWatch, DisconnectAs, Fault, Legality},
     history::{Event, FaultEvent, Record},
     plan::Plan,
     verdict::FaultSummary,
@@ -116,6 +116,20 @@ impl FaultLife<'_> {
     /// Whether it acts on the process or on the whole way to the API server, not on one exchange.
     pub(crate) fn is_ambient(&self) -> bool {
         matches!(self.declared.action, Action::Crash { .. } | Action::Pause { .. } | Action::Partition { .. })
+    }
+
+    /// Whether it still acts just before `seq`: what it did is not over in a moment, and was neither let go nor lifted. An
+    /// event that was dropped stays away for good.
+    pub(crate) fn lasts_at(&self, seq: u64) -> bool {
+        let momentary = match &self.declared.action {
+            Action::Disconnect { how } => *how != DisconnectAs::Hang,
+            Action::CloseWatch { how } => *how != CloseWatch::Stall,
+            Action::Reject { .. } | Action::Conflict {} | Action::Crash { .. } | Action::Mark {} => true,
+            _ => false,
+        };
+        let mends = !matches!(self.declared.action, Action::DropEvents { .. });
+        let over = |f: &Firing| mends && f.released.or(self.healed).is_some_and(|end| end > f.seq && end < seq);
+        !momentary && self.firings.iter().any(|f| f.seq < seq && !over(f))
     }
 
     /// Whether violations under it fail the run.

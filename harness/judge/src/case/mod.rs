@@ -16,7 +16,7 @@ pub(crate) use exchange::{Exchange, Failure};
 pub(crate) use fault::{FaultLife, Firing};
 pub(crate) use object::Life;
 pub(crate) use phase::Phases;
-pub(crate) use process::{End, Processes};
+pub(crate) use process::{End, Processes, Restart};
 pub(crate) use step::{Ending, StepLife};
 pub(crate) use stream::Streams;
 pub(crate) use subject::Subject;

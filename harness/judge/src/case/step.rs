@@ -1,5 +1,6 @@
 //! The scenario's operations as they were done.
 
+use crate::wording;
 use spiritlevel_model::{
     ObjectRef,
     history::{Event, Record, StepState},
@@ -36,6 +37,36 @@ pub(crate) enum Ending<'a> {
     TimedOut(&'a str),
     /// It could not be done.
     Broken(&'a str),
+}
+
+// === impl StepLife ===
+
+impl StepLife<'_> {
+    /// `restart (restartOperator) began at +4.21 s`.
+    pub(crate) fn line(&self) -> String {
+        format!("{} ({}) began at {}", self.called, self.operation, wording::at(self.at_ms))
+    }
+
+    /// Whether it only looks, waits, shows, or arms what fires later: nothing in the cluster follows from it by itself.
+    pub(crate) fn only_looks(&self) -> bool {
+        const LOOKS: [&str; 14] = [
+            "assert",
+            "error",
+            "never",
+            "always",
+            "sleep",
+            "wait",
+            "await",
+            "events",
+            "podLogs",
+            "describe",
+            "get",
+            "operatorLogs",
+            "requestLog",
+            "inject",
+        ];
+        LOOKS.contains(&self.operation)
+    }
 }
 
 /// All operations, in order of their beginning.

@@ -83,6 +83,11 @@ impl<'a> Streams<'a> {
         self.of_operator().filter(open).map(|s| s.scope.clone()).collect()
     }
 
+    /// Place of the last event before `seq` that reached the operator, of whatever object.
+    pub(crate) fn last_delivery(&self, before: u64) -> Option<u64> {
+        self.delivered.values().flatten().map(|d| d.seq).filter(|at| *at < before).max()
+    }
+
     /// The delivery of an object's version, or of a later one.
     pub(crate) fn delivery(&self, uid: &Uid, revision: Revision, before: u64) -> Option<&Delivery> {
         let fits = |d: &&Delivery| d.seq < before && d.revision.is_some_and(|r| r >= revision);

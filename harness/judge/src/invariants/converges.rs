@@ -50,6 +50,14 @@ pub(crate) fn is_missing_something(case: &Case<'_>, phase: Phase) -> bool {
     case.subjects.iter().any(|s| !missing(case, s, &world).lines().is_empty())
 }
 
+/// Whether there is a subject, none is on its way out, and each is ready with all that it owns.
+pub(crate) fn all_ready(case: &Case<'_>, world: &World) -> bool {
+    let live = |s: &Subject| world.by_uid(&s.uid).is_some();
+    let going = |s: &Subject| world.by_uid(&s.uid).is_some_and(|l| l.object.is_terminating());
+    let ready = |s: &Subject| !going(s) && missing(case, s, world).lines().is_empty();
+    case.subjects.iter().any(live) && case.subjects.iter().all(ready)
+}
+
 /// What the subject lacks, itself first, then its workload children.
 #[derive(Default)]
 struct Missing {

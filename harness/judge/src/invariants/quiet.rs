@@ -1,4 +1,7 @@
-//! `quiet`: at rest the operator writes nothing.
+//! `quiet`: at rest the operator writes nothing, and a restart or an event that tells nothing new is no reason to.
+
+mod disturbed;
+mod rest;
 
 use crate::{
     case::Case,
@@ -25,7 +28,8 @@ const NO_PROGRESS: usize = 10;
 /// No-op writes and failures below this number say nothing about a rate.
 const FEWEST_FOR_A_RATE: usize = 10;
 
-/// The quiet window before each settling ended; one finding for each object that was written in it.
+/// The quiet window before each settling ended, and what follows a disturbance at rest; one finding for each object that
+/// was written in it.
 pub(crate) fn judge(case: &Case<'_>, settings: QuietSettings) -> Vec<Finding> {
     let mut reported = BTreeSet::new();
     let mut findings = Vec::new();
@@ -44,6 +48,7 @@ pub(crate) fn judge(case: &Case<'_>, settings: QuietSettings) -> Vec<Finding> {
             }
         }
     }
+    findings.extend(disturbed::judge(case, settings, &reported));
     findings
 }
 
@@ -132,8 +137,7 @@ fn without_effect(case: &Case<'_>, window: &Window) -> BTreeMap<Key, Vec<Request
     for x in case.exchanges.values() {
         let info = &x.request.info;
         let (true, Some(resource)) = (window.holds(x.seq, x.at_ms), &info.resource) else { continue };
-        let routine = x.is_review() || resource.resource == "leases" || resource.resource == "events";
-        if routine || !x.request.actor.is_operator() {
+        if x.is_routine() || !x.request.actor.is_operator() {
             continue;
         }
         let no_op =
@@ -196,23 +200,32 @@ fn window_text(window: &Window) -> String {
 /// The fields that change between consecutive versions, with the values of their last change; the most often changed
 /// first.
 fn flips(case: &Case<'_>, writes: &[usize]) -> Vec<(String, String)> {
-    let mut fields: BTreeMap<Vec<Segment>, (usize, String)> = BTreeMap::new();
+    let mut all = changed(case, writes);
+    // What changed once did not flip, unless nothing changed more often.
+    if all.iter().any(|(_, values)| values.len() > 2) {
+        all.retain(|(_, values)| values.len() > 2);
+    }
+    all.into_iter().map(|(path, values)| (path, values[values.len() - 2..].join(" → "))).collect()
+}
+
+/// Every field that changes, with its value before and after each change; the most often changed first.
+fn changed(case: &Case<'_>, writes: &[usize]) -> Vec<(String, Vec<String>)> {
+    let mut fields: BTreeMap<Vec<Segment>, Vec<String>> = BTreeMap::new();
     for index in writes {
         let seen = case.version(*index);
         let Some(before) = seen.before.filter(|_| seen.version.kind != VersionType::Deleted) else { continue };
         for change in diff::changes(&case.version(before).version.object, &seen.version.object) {
-            let field = fields.entry(change.path).or_default();
-            field.0 += 1;
-            field.1 = format!("{} → {}", diff::value_text(&change.before), diff::value_text(&change.after));
+            let values = fields.entry(change.path).or_default();
+            let was = diff::value_text(&change.before);
+            if values.last() != Some(&was) {
+                values.push(was);
+            }
+            values.push(diff::value_text(&change.after));
         }
     }
-    // What changed once did not flip, unless nothing changed more often.
     let mut all: Vec<_> = fields.into_iter().collect();
-    if all.iter().any(|(_, (n, _))| *n > 1) {
-        all.retain(|(_, (n, _))| *n > 1);
-    }
-    all.sort_by_key(|(path, (n, _))| (std::cmp::Reverse(*n), path.clone()));
-    all.iter().map(|(path, (_, values))| (diff::path_text(path), values.clone())).collect()
+    all.sort_by_key(|(path, values)| (std::cmp::Reverse(values.len()), path.clone()));
+    all.into_iter().map(|(path, values)| (diff::path_text(&path), values)).collect()
 }
 
 fn rate_finding(case: &Case<'_>, window: &Window, ids: &[RequestId], per_minute: f64) -> Finding {

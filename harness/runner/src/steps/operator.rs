@@ -1,16 +1,12 @@
 //! `restartOperator`, `stopOperator`, `startOperator`, `duplicateReconcile`.
 
 use super::play::{Failure, Play};
-use crate::{
-    api,
-    harness_writes::{TOUCH, merge_patch},
-    replica::Replica,
-};
+use crate::{api, harness_writes::merge_patch, replica::Replica};
 use serde_json::{Value, json};
 use spiritlevel_model::{
     Meta,
     fault::CloseWatch,
-    operation::{DuplicateReconcile, RestartOperator, StartOperator, StopOperator, Via},
+    operation::{DuplicateReconcile, RestartOperator, StartOperator, StopOperator, TOUCH, Via},
 };
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ mod s16;
 mod s17;
 mod s20;
 mod s21;
+mod s26;
 
 use clap::ValueEnum;
 
@@ -52,6 +53,8 @@ pub(crate) enum Pattern {
     S20,
     /// A 404 in the clean-up is an error.
     S21,
+    /// It counts its reconciles in the status.
+    S26,
     /// Control: correct and level-triggered.
     N1,
     /// Control: heart-beats and Events are no hot loop.
@@ -83,6 +86,7 @@ impl Pattern {
             Self::S17 => s17::run(operator, build).await,
             Self::S20 => s20::run(operator, build).await,
             Self::S21 => s21::run(operator, build).await,
+            Self::S26 => s26::run(operator, build).await,
             Self::N1 => n1::run(operator).await,
             Self::N3 => n3::run(operator).await,
             Self::N7 => n7::run(operator).await,
