@@ -78,7 +78,7 @@ async fn runs() -> Result<Table, Error> {
         Error::Input(problems.iter().map(spiritlevel_model::problem::Problem::to_line).collect::<Vec<_>>().join("; "))
     })?;
     let reports = tempfile::tempdir().map_err(|e| Error::file("create", &std::env::temp_dir(), e))?;
-    let options = SessionOptions { jobs: 1, report_dir: reports.path().into(), fail_fast: false };
+    let options = SessionOptions { jobs: 1, report_dir: reports.path().into(), fail_fast: false, keep: false };
     let start = Instant::now();
     let clock = Arc::new(Mutex::new(Clock { table: Table::default(), since: start, now: None, run: start }));
     let hears = clock.clone();
@@ -105,7 +105,7 @@ impl Clock {
                 println!("{}: {}", output.plan.title(), output.verdict.verdict);
             }
             // What came before belongs to the lane.
-            SessionEvent::LaneReady(_) => self.now = None,
+            SessionEvent::LaneReady(..) => self.now = None,
             _ => {}
         }
     }

@@ -220,6 +220,7 @@ async fn phases(stage: &Arc<Stage>, around: &Surroundings<'_>, phase: &impl Fn(P
     }
     phase(Phase::Heal);
     stage.heal_all();
+    thaw(stage, lane).await;
     let (t, quiet) = (plan.invariants.converges.unwrap_or(DEFAULT_LIMIT).0, plan.invariants.quiet.map(|q| q.window));
     reconnected(stage, plan.invariants.process_health.unwrap_or(DEFAULT_LIMIT).0.min(t)).await;
     phase(Phase::Settle);
@@ -238,6 +239,19 @@ async fn phases(stage: &Arc<Stage>, around: &Surroundings<'_>, phase: &impl Fn(P
     settle(stage, lane, Phase::SettleTeardown, Goal::Gone, limit, quiet).await;
     play.keep_promises();
     Ok(())
+}
+
+/// Lets containers go on that steps have frozen.
+async fn thaw(stage: &Stage, lane: &Lane) {
+    let frozen = std::mem::take(&mut *stage.frozen());
+    for (node, container) in frozen {
+        let Some(nodes) = lane.nodes() else { return };
+        if let Err(e) = nodes.resume_container(&node, &container).await {
+            // It may be gone, as what is frozen can be killed.
+            let text = format!("container {container} on {node} was not resumed: {}", Error::from(e).chain());
+            stage.recorder.record(Event::Note { text });
+        }
+    }
 }
 
 /// Lets the declared faults do their work: until each that is armed has fired, or the world is at rest without; until those

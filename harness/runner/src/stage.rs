@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     healed: watch::Sender<BTreeSet<String>>,
     /// Objects that are touched for a conflict, until its request is answered.
     touches: Mutex<BTreeMap<RequestId, Touch>>,
+    /// Containers that a step has frozen: node and id.
+    frozen: Mutex<BTreeSet<(String, String)>>,
     replicas: RwLock<Vec<Arc<Replica>>>,
     myself: OnceLock<Weak<Stage>>,
     tasks: TaskTracker,
@@ -54,6 +56,7 @@ impl Stage {
             rules: Mutex::new(rules),
             healed: watch::Sender::default(),
             touches: Mutex::default(),
+            frozen: Mutex::default(),
             replicas: RwLock::default(),
             myself: OnceLock::new(),
             tasks: TaskTracker::new(),
@@ -85,6 +88,11 @@ impl Stage {
 
     fn rules(&self) -> MutexGuard<'_, RuleSet> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Containers that are frozen now.
+    pub(crate) fn frozen(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+        self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn touches(&self) -> MutexGuard<'_, BTreeMap<RequestId, Touch>> {

@@ -39,12 +39,15 @@ impl Play<'_> {
         match (set.ready, set.phase.as_deref(), set.exit_code) {
             (Some(ready), None, None) => {
                 for (node, container) in running(pod)? {
-                    let done = if ready {
-                        nodes.resume_container(&node, &container).await
+                    let undo = json!({"node": node, "container": container, "undo": "resume"});
+                    if ready {
+                        nodes.resume_container(&node, &container).await.map_err(crate::Error::from)?;
+                        self.stage.frozen().remove(&(node, container));
                     } else {
-                        nodes.pause_container(&node, &container).await
-                    };
-                    done.map_err(crate::Error::from)?;
+                        self.stage.writes.undo_record(&self.stage.recorder, &undo);
+                        self.stage.frozen().insert((node.clone(), container.clone()));
+                        nodes.pause_container(&node, &container).await.map_err(crate::Error::from)?;
+                    }
                 }
                 Ok(())
             }

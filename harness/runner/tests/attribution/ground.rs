@@ -6,7 +6,7 @@ use kube::Client;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use spiritlevel_cluster::{
-    Cluster, Endpoint, Identity, Quiet, connect,
+    Endpoint, Identity, Quiet, connect,
     kubelet_stub::{KubeletRules, PodMatch, PodPhase, PodState},
 };
 use spiritlevel_model::{
