@@ -252,8 +252,8 @@ fn nodes(lane: &Lane) -> Result<&Nodes, Error> {
 /// Why a pod does not run.
 fn why_not(pod: &Value) -> Option<String> {
     let name = pod.name()?;
-    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
-    let waiting = statuses.filter_map(|c| c["state"]["waiting"].as_object()).next();
+    let mut statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let waiting = statuses.find_map(|c| c["state"]["waiting"].as_object());
     let reason = waiting.map_or_else(
         || pod["status"]["phase"].as_str().unwrap_or("Pending").to_owned(),
         |w| {

@@ -31,15 +31,12 @@ impl Play<'_> {
         }
         let pods: Vec<Value> = {
             let live = self.stage.recorder.live();
-            match &gather.target {
-                Some(target) => {
-                    let target = Ref { api_version: "v1".into(), kind: "Pod".into(), ..target.clone() };
-                    api::referred(&live.world, &target, self.namespace()).into_iter().cloned().collect()
-                }
-                None => {
-                    let own = |l: &&spiritlevel_model::world::Live| l.object.namespace() == Some(self.namespace());
-                    live.world.of_kind("v1", "Pod").filter(own).map(|l| l.object.clone()).collect()
-                }
+            if let Some(target) = &gather.target {
+                let target = Ref { api_version: "v1".into(), kind: "Pod".into(), ..target.clone() };
+                api::referred(&live.world, &target, self.namespace()).into_iter().cloned().collect()
+            } else {
+                let own = |l: &&spiritlevel_model::world::Live| l.object.namespace() == Some(self.namespace());
+                live.world.of_kind("v1", "Pod").filter(own).map(|l| l.object.clone()).collect()
             }
         };
         for pod in pods {
