@@ -89,7 +89,7 @@ pub fn plans(suite: &Suite) -> Result<Vec<Plan>, Error> {
 pub fn lacking(plan: &Plan) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(spiritlevel_runner::session::lacking(plan)),
+        Ok(runtime) => runtime.block_on(spiritlevel_runner::place::lacking(plan)),
         Err(e) => Some(e.to_string()),
     }
 }

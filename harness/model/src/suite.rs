@@ -154,6 +154,11 @@ pub struct Operator {
 }
 
 impl Operator {
+    /// How it runs inside the cluster, where it does.
+    pub fn inside(&self) -> Option<&DeploymentSpec> {
+        self.deployment.as_ref().filter(|_| self.is_inside())
+    }
+
     /// Whether it runs inside the cluster.
     pub fn is_inside(&self) -> bool {
         match self.run {

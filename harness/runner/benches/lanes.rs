@@ -6,7 +6,8 @@ use spiritlevel_cluster::Quiet;
 use spiritlevel_model::history::Phase;
 use spiritlevel_runner::{
     Error,
-    lane::{Lane, Place},
+    lane::Lane,
+    place::Place,
     project::{Selection, all_plans, find},
     session::{SessionEvent, SessionOptions, session},
 };

@@ -78,7 +78,7 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
 
     let replicas = plan.scenario.replicas.unwrap_or(plan.process.replicas);
     for index in 0..replicas {
-        let made = match plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside()) {
+        let made = match plan.suite.operator.inside() {
             Some(deployment) => inside(stage, around, deployment, index).await?,
             None => replica(stage, around, index, &token)?,
         };

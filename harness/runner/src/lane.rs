@@ -1,14 +1,10 @@
 //! A lane: one control plane that serves many runs, each in namespaces of its own.
 
-use crate::{Error, hub::Hub, witness::Witness};
+use crate::{Error, hub::Hub, place::Place, witness::Witness};
 use kube::Client;
 use serde_json::Value;
-use spiritlevel_cluster::{
-    Cluster, ContainerCluster, Endpoint, Identity, Kind, LocalCluster, LocalOptions, Nodes, Progress, connect,
-    containers::{K3sOptions, KindOptions},
-    kubelet_stub::KubeletStub,
-};
-use spiritlevel_model::{Actor, suite::Provider};
+use spiritlevel_cluster::{Cluster, Endpoint, Identity, Kind, Nodes, Progress, connect, kubelet_stub::KubeletStub};
+use spiritlevel_model::Actor;
 use spiritlevel_proxy::{HostPort, Listener, Proxy, Upstream};
 use std::{
     net::IpAddr,
@@ -36,56 +32,6 @@ pub struct Lane {
     canary: JoinSet<()>,
     /// Why that failed.
     unproven: Arc<OnceLock<String>>,
-}
-
-/// Which control plane a run needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// How it is made.
-    pub provider: Provider,
-    /// The image of its nodes, where it has any.
-    pub image: Option<String>,
-    /// So many nodes.
-    pub nodes: u32,
-    /// kind's configuration.
-    pub config: Option<String>,
-    /// Images that every node needs.
-    pub images: Vec<String>,
-    /// Further arguments of kube-apiserver.
-    pub api_server_args: Vec<String>,
-    /// Whether it stays when its runs are over.
-    pub keep: bool,
-}
-
-impl Place {
-    async fn start(&self, progress: &dyn Progress) -> Result<Arc<dyn Cluster>, Error> {
-        let api_server_args = self.api_server_args.clone();
-        let cluster: Arc<dyn Cluster> = match self.provider {
-            Provider::Local => Arc::new(
-                LocalCluster::start(LocalOptions { api_server_args, ..LocalOptions::default() }, progress).await?,
-            ),
-            Provider::K3s => {
-                let default = K3sOptions::from_env();
-                let image = self.image.clone().unwrap_or(default.image);
-                let options = K3sOptions { image, api_server_args, ..default };
-                Arc::new(ContainerCluster::start_k3s(options, self.keep, progress).await?)
-            }
-            Provider::Kind => {
-                let default = KindOptions::from_env();
-                let image = self.image.clone().unwrap_or(default.image);
-                let (nodes, config) = (self.nodes, self.config.clone());
-                let options = KindOptions { image, nodes, config, api_server_args, ..default };
-                Arc::new(ContainerCluster::start_kind(options, self.keep, progress).await?)
-            }
-        };
-        if let Some(nodes) = cluster.nodes() {
-            for image in &self.images {
-                progress.say(&format!("loading {image}"));
-                nodes.load_image(image).await?;
-            }
-        }
-        Ok(cluster)
-    }
 }
 
 /// How long a lane took to start.

@@ -4,6 +4,7 @@
 
 mod api;
 mod arrange;
+mod builds;
 mod conflict;
 mod error;
 mod exchange_match;
@@ -12,6 +13,7 @@ mod harness_writes;
 pub mod hub;
 mod inside;
 pub mod lane;
+pub mod place;
 mod probe;
 pub mod project;
 mod rbac;

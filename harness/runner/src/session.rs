@@ -1,22 +1,19 @@
 //! One invocation: builds operators, starts lanes, runs plans side by side, and tells a reporter.
 
 use crate::{
-    Error, files,
-    lane::{Lane, LaneTimes, Place},
+    Error,
+    builds::{Built, build_all, build_key, crds},
+    lane::{Lane, LaneTimes},
+    place::{Place, cannot, place},
     run::{Cleanup, RunInput, RunOutput, broken, report_dir, run},
 };
 use serde_json::Value;
 use spiritlevel_cluster::Progress;
-use spiritlevel_model::{
-    bindings::Bindings,
-    history::Phase,
-    plan::Plan,
-    suite::{Build, OperatorScope, Provider},
-};
+use spiritlevel_model::{history::Phase, plan::Plan, suite::OperatorScope};
 use spiritlevel_operator::Isolation;
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -26,10 +23,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Control planes at once, whatever `--jobs` says: each takes 400 MB and a start of 5 s.
-const MOST_LANES: usize = 4;
-/// Of containers, with kubelets and pods, two are enough for two cores.
-const MOST_CLUSTERS: usize = 2;
 /// Until namespaces must be gone after the last run; the control plane ends then anyway.
 const LAST_CLEANUPS: Duration = Duration::from_secs(3);
 
@@ -67,13 +60,6 @@ pub enum SessionEvent {
 
 /// Hears of everything.
 pub type Listener = Arc<dyn Fn(SessionEvent) + Send + Sync>;
-
-/// What was made for a suite's operator.
-#[derive(Clone, Default)]
-struct Built {
-    binary: Option<PathBuf>,
-    module: Option<PathBuf>,
-}
 
 struct Says(Listener);
 
@@ -321,187 +307,4 @@ impl Slots {
             turns: Semaphore::new(if wanted.exclusive { 1 } else { Semaphore::MAX_PERMITS }),
         })
     }
-}
-
-impl Place {
-    /// Whether a run that asks for `other` can be here; images can be added.
-    fn serves(&self, other: &Self) -> bool {
-        Self { images: Vec::new(), ..self.clone() } == Self { images: Vec::new(), ..other.clone() }
-    }
-
-    fn most(&self) -> usize {
-        if self.provider.has_real_pods() { MOST_CLUSTERS } else { MOST_LANES }
-    }
-}
-
-/// Where a run is made.
-fn place(plan: &Plan, keep: bool) -> Result<Place, Error> {
-    let cluster = &plan.suite.cluster;
-    let read = |name: &String| {
-        let path = Path::new(&plan.suite_dir).join(name);
-        std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))
-    };
-    let config = cluster.config.as_ref().filter(|_| cluster.provider == Provider::Kind).map(read).transpose()?;
-    let real = cluster.provider.has_real_pods();
-    Ok(Place {
-        provider: cluster.provider,
-        image: cluster.image.clone().filter(|_| real),
-        nodes: nodes(plan),
-        config,
-        images: if real { images(plan) } else { Vec::new() },
-        api_server_args: cluster.apiserver_args.clone(),
-        keep,
-    })
-}
-
-/// What every node needs before the run.
-fn images(plan: &Plan) -> Vec<String> {
-    let operator = plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside());
-    let operator = operator.and_then(|d| d.image.clone());
-    plan.suite.cluster.images.iter().cloned().chain(operator).collect()
-}
-
-fn nodes(plan: &Plan) -> u32 {
-    plan.scenario.requires.and_then(|r| r.nodes).unwrap_or(1).max(1)
-}
-
-/// Why the control plane that a plan asks for cannot be made here, as things are; `None` where it can. For those who would
-/// rather skip than fail.
-pub async fn lacking(plan: &Plan) -> Option<String> {
-    use spiritlevel_cluster::containers::{K3sOptions, KindOptions, lacking};
-    let cluster = &plan.suite.cluster;
-    let image = match cluster.provider {
-        Provider::Local => return None,
-        Provider::K3s => K3sOptions::from_env().image,
-        Provider::Kind => KindOptions::from_env().image,
-    };
-    // The operator's own is made when it is needed.
-    lacking(cluster.image.as_ref().unwrap_or(&image), &cluster.images).await
-}
-
-/// What this provider cannot do for a scenario.
-fn cannot(plan: &Plan) -> Option<String> {
-    let (provider, requires) = (plan.suite.cluster.provider, plan.scenario.requires.unwrap_or_default());
-    let name = provider.name();
-    if requires.real_pods && !provider.has_real_pods() {
-        return Some(format!("needs pods that run (requires.realPods); provider {name} has a kubelet stub"));
-    }
-    if plan.suite.operator.is_inside() && !provider.has_real_pods() {
-        return Some(format!("runs the operator inside the cluster; provider {name} runs no pods"));
-    }
-    let nodes = nodes(plan);
-    let most = match provider {
-        Provider::Local | Provider::K3s => 1,
-        Provider::Kind => 2,
-    };
-    // A configuration of the suite's own has as many as it says.
-    (nodes > most && plan.suite.cluster.config.is_none())
-        .then(|| format!("needs {nodes} nodes (requires.nodes); provider {name} has {most}"))
-}
-
-fn crds(plan: &Plan, built: &Built) -> Result<Vec<Value>, Error> {
-    let mut known = Bindings::new();
-    if let Some(module) = &built.module {
-        known.insert("module".into(), Value::from(module.to_string_lossy().into_owned()));
-    }
-    let mut crds = Vec::new();
-    for name in &plan.suite.crds {
-        let name = crate::arrange::text(name, &known)?;
-        let found = files::foreign_manifests(Path::new(&plan.suite_dir), &name)?;
-        crds.extend(found.into_iter().filter(|o| o["kind"] == "CustomResourceDefinition"));
-    }
-    Ok(crds)
-}
-
-/// The same for plans that share a program.
-fn build_key(plan: &Plan) -> String {
-    let operator = &plan.suite.operator;
-    let image = operator.deployment.as_ref().filter(|_| operator.is_inside());
-    serde_json::to_string(&(&plan.suite_dir, &operator.build, image)).unwrap_or_default()
-}
-
-/// The image of an operator that runs inside: its program and a Dockerfile in a folder of their own.
-async fn build_image(
-    deployment: &spiritlevel_model::suite::DeploymentSpec,
-    plan: &Plan,
-    built: &Built,
-    tell: &Listener,
-) -> Result<(), Error> {
-    let (Some(image), Some(how)) = (&deployment.image, &deployment.image_build) else { return Ok(()) };
-    tell(SessionEvent::Say(format!("{}: building the image {image}", plan.suite_name)));
-    let mut known = Bindings::new();
-    for (name, path) in [("binary", &built.binary), ("module", &built.module)] {
-        known.extend(path.as_ref().map(|p| (name.to_owned(), Value::from(p.to_string_lossy().into_owned()))));
-    }
-    let context = tempfile::Builder::new()
-        .prefix("spiritlevel-image-")
-        .tempdir()
-        .map_err(|e| Error::file("create", Path::new("a temporary folder"), e))?;
-    let dir = crate::arrange::absolute(Path::new(&plan.suite_dir))?;
-    let own = std::iter::once(("Dockerfile", &how.dockerfile));
-    for (name, from) in own.chain(how.files.iter().map(|(name, from)| (name.as_str(), from))) {
-        let from = dir.join(crate::arrange::text(from, &known)?);
-        std::fs::copy(&from, context.path().join(name)).map_err(|e| Error::file("copy", &from, e))?;
-    }
-    let made = tokio::process::Command::new("docker")
-        .args(["build", "--quiet", "--tag", image, "."])
-        .current_dir(context.path())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(|e| Error::file("run", Path::new("docker"), e))?;
-    if made.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&made.stderr);
-    Err(Error::Input(format!("`docker build` of {image} failed: {}", said.trim())))
-}
-
-/// What became of each build: one that fails is an error of its own runs only.
-async fn build_all(plans: &[Plan], tell: &Listener) -> BTreeMap<String, Result<Built, String>> {
-    let mut all = BTreeMap::new();
-    for plan in plans {
-        let key = build_key(plan);
-        if all.contains_key(&key) {
-            continue;
-        }
-        let built = match &plan.suite.operator.build {
-            Some(spec) => build(spec, plan, tell).await.map_err(|e| e.chain()),
-            None => Ok(Built::default()),
-        };
-        let built = match (built, plan.suite.operator.deployment.as_ref().filter(|_| plan.suite.operator.is_inside())) {
-            (Ok(built), Some(deployment)) => {
-                build_image(deployment, plan, &built, tell).await.map(|()| built).map_err(|e| e.chain())
-            }
-            (built, _) => built,
-        };
-        all.insert(key, built);
-    }
-    all
-}
-
-async fn build(spec: &Build, plan: &Plan, tell: &Listener) -> Result<Built, Error> {
-    use spiritlevel_operator::{BuildSpec, CommandBuild, GoModule, build, cache_dir, module_dir};
-    let dir = crate::arrange::absolute(Path::new(&plan.suite_dir))?;
-    let say = |line: &str| tell(SessionEvent::Say(format!("{}: {line}", plan.suite_name)));
-    let mut built = Built::default();
-    let spec = match (&spec.command, &spec.go_module) {
-        (Some(command), _) => BuildSpec::Command(CommandBuild {
-            command: command.clone(),
-            dir: dir.clone(),
-            produces: dir.join(spec.produces.clone().unwrap_or_default()),
-        }),
-        (None, Some(module)) => {
-            built.module = Some(module_dir(&module.module, &module.version, &say).await?);
-            BuildSpec::GoModule(GoModule {
-                module: module.module.clone(),
-                version: module.version.clone(),
-                package: module.package.clone(),
-                replace: BTreeMap::new(),
-            })
-        }
-        (None, None) => return Ok(built),
-    };
-    built.binary = Some(build(&spec, &cache_dir(), &say).await?);
-    Ok(built)
 }

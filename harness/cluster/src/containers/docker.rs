@@ -19,7 +19,7 @@ use testcontainers::{
 };
 use tokio::io::AsyncWriteExt;
 
-use crate::Error;
+use crate::{Error, Progress};
 
 /// Lines of a container's log in messages.
 const TAIL: &str = "25";
@@ -54,8 +54,12 @@ impl Docker {
         Ok(version.version.unwrap_or_default())
     }
 
-    /// Gets an image from its registry.
-    pub(crate) async fn pull(&self, image: &str) -> Result<(), Error> {
+    /// Gets an image from its registry, unless it is there.
+    pub(crate) async fn obtain(&self, image: &str, progress: &dyn Progress) -> Result<(), Error> {
+        if self.has_image(image).await? {
+            return Ok(());
+        }
+        progress.say(&format!("pulling {image}"));
         let options = CreateImageOptionsBuilder::default().from_image(image).build();
         let mut layers = self.api.create_image(Some(options), None, None);
         while let Some(layer) = layers.next().await {
@@ -252,6 +256,11 @@ impl Docker {
 
 fn is_missing(error: &bollard::errors::Error) -> bool {
     matches!(error, bollard::errors::Error::DockerResponseServerError { status_code: 404, .. })
+}
+
+/// Whether another program has the port that a container was to be reached at.
+pub(super) fn is_port_taken(reason: &str) -> bool {
+    reason.contains("port is already allocated") || reason.contains("address already in use")
 }
 
 fn failed(action: impl Into<String>, error: &dyn std::error::Error) -> Error {

@@ -11,7 +11,7 @@ use testcontainers::{
 
 use super::{
     Started,
-    docker::{Docker, causes},
+    docker::{Docker, causes, is_port_taken},
     nodes::Init,
     owner::Owned,
     seconds, until,
@@ -51,10 +51,7 @@ impl K3sOptions {
 
 pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Progress) -> Result<Started, Error> {
     let begun = Instant::now();
-    if !docker.has_image(&options.image).await? {
-        progress.say(&format!("pulling {}", options.image));
-        docker.pull(&options.image).await?;
-    }
+    docker.obtain(&options.image, progress).await?;
     let owned = Owned::new(&docker)?;
     progress.say(&format!("starting {}", options.image));
     let port = with_free_port(Component::Node, |port| run(&docker, &options, &owned, port)).await?;
@@ -117,7 +114,7 @@ async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) ->
             let reason = causes(&e);
             // What was made of it before it failed.
             docker.remove(owned.name()).await?;
-            if reason.contains("port is already allocated") || reason.contains("address already in use") {
+            if is_port_taken(&reason) {
                 return Err(Error::PortTaken { component: Component::Node, attempts: 1 });
             }
             Err(Error::docker(format!("start a container of {}", options.image), reason))

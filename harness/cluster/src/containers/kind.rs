@@ -13,7 +13,13 @@ use tokio::{
     process::Command,
 };
 
-use super::{Started, docker::Docker, nodes::Init, owner::Owned, seconds};
+use super::{
+    Started,
+    docker::{Docker, is_port_taken},
+    nodes::Init,
+    owner::Owned,
+    seconds,
+};
 use crate::{Component, Error, Progress, assets, local::ports::with_free_port, process::Deadline};
 
 /// What is run unless something else is asked for.
@@ -62,10 +68,7 @@ impl KindOptions {
 pub(super) async fn start(docker: Docker, options: KindOptions, progress: &dyn Progress) -> Result<Started, Error> {
     let begun = Instant::now();
     let program = program(progress).await?;
-    if !docker.has_image(&options.image).await? {
-        progress.say(&format!("pulling {}", options.image));
-        docker.pull(&options.image).await?;
-    }
+    docker.obtain(&options.image, progress).await?;
     let owned = Owned::new(&docker)?;
     progress.say(&format!("creating a kind cluster of {}", options.image));
     let deadline = Deadline::after(options.start_timeout);
@@ -131,7 +134,7 @@ async fn create(
         docker.remove(&container).await?;
     }
     let output = said.join("\n");
-    if output.contains("port is already allocated") || output.contains("address already in use") {
+    if is_port_taken(&output) {
         return Err(Error::PortTaken { component: Component::Node, attempts: 1 });
     }
     Err(Error::docker("create a kind cluster", output))

@@ -61,8 +61,6 @@ pub struct LocalCluster {
     controller_manager: Mutex<Option<Process>>,
     api_server: Mutex<Option<Process>>,
     etcd: Mutex<Option<Process>>,
-    /// Always empty.
-    no_node: Mutex<Option<Process>>,
     api_server_start: ApiServerStart,
     controllers: ControllerManagerFiles,
     endpoint: Endpoint,
@@ -112,7 +110,6 @@ impl LocalCluster {
             api_server: Mutex::new(Some(api_server)),
             api_server_start,
             etcd: Mutex::new(Some(etcd.process)),
-            no_node: Mutex::new(None),
             endpoint,
             tokens,
             times: StdMutex::new(times),
@@ -138,7 +135,7 @@ impl LocalCluster {
 
     /// The process number of a component that runs.
     pub async fn process_id(&self, component: Component) -> Option<u32> {
-        self.slot(component).lock().await.as_ref().map(Process::id)
+        self.slot(component)?.lock().await.as_ref().map(Process::id)
     }
 
     /// Stops the API server and starts it again with the same address, keys and store. Its watches end, and watches from
@@ -154,21 +151,22 @@ impl LocalCluster {
 
     /// Stops the clock of a process (`SIGSTOP`): a frozen etcd makes writes slow, then 504.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
-        self.slot(component).lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGSTOP)
+        self.slot(component).ok_or(Error::Stopped)?.lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGSTOP)
     }
 
     /// Lets a frozen process go on.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
-        self.slot(component).lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGCONT)
+        self.slot(component).ok_or(Error::Stopped)?.lock().await.as_ref().ok_or(Error::Stopped)?.signal(Signal::SIGCONT)
     }
 
-    fn slot(&self, component: Component) -> &Mutex<Option<Process>> {
-        match component {
+    /// A node is no process of ours.
+    fn slot(&self, component: Component) -> Option<&Mutex<Option<Process>>> {
+        Some(match component {
             Component::Etcd => &self.etcd,
             Component::ApiServer => &self.api_server,
             Component::ControllerManager => &self.controller_manager,
-            Component::Node => &self.no_node,
-        }
+            Component::Node => return None,
+        })
     }
 
     fn note(&self, set: impl FnOnce(&mut StartTimes)) {
@@ -228,8 +226,8 @@ impl LocalCluster {
     }
 
     async fn end(&self) -> Result<(), Error> {
-        for component in [Component::ControllerManager, Component::ApiServer, Component::Etcd] {
-            if let Some(mut process) = self.slot(component).lock().await.take() {
+        for slot in [&self.controller_manager, &self.api_server, &self.etcd] {
+            if let Some(mut process) = slot.lock().await.take() {
                 process.stop(GRACE).await?;
             }
         }
@@ -291,9 +289,9 @@ impl Cluster for LocalCluster {
     }
 
     fn alive(&self) -> Option<Exit> {
-        [Component::Etcd, Component::ApiServer, Component::ControllerManager].into_iter().find_map(|component| {
+        [&self.etcd, &self.api_server, &self.controller_manager].into_iter().find_map(|slot| {
             // A locked slot belongs to somebody who starts or stops that process, and reports its end himself.
-            self.slot(component).try_lock().ok()?.as_mut()?.exit()
+            slot.try_lock().ok()?.as_mut()?.exit()
         })
     }
 

@@ -15,11 +15,7 @@ use spiritlevel_model::{
     history::Event,
 };
 use spiritlevel_proxy::{Director, HostPort, Listener};
-use spiritlevel_runner::{
-    hub::Guest,
-    lane::{Lane, Place},
-    recorder::Recorder,
-};
+use spiritlevel_runner::{hub::Guest, lane::Lane, place::Place, recorder::Recorder};
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use tokio::runtime::Runtime;
 
