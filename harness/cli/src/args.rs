@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Schema(Schema),
     /// List what is judged.
     Invariants(Invariants),
+    /// List what can be done to an operator.
+    Faults(Faults),
     /// Print completions for a shell.
     Completions {
         /// Which.
@@ -79,6 +81,16 @@ pub(crate) struct Place {
     /// Leave clusters of containers as they are, and say how to reach them.
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Faults {
+    /// Folders of suites in which examples are looked for.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// As a page in Markdown.
+    #[arg(long)]
+    pub(crate) page: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

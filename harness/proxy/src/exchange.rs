@@ -5,8 +5,7 @@ use crate::{
     bodies,
     body::{self, Body, Cut, Ended, Observed},
     connection::Connection,
-    edit,
-    exec,
+    edit, exec,
     fault::Course,
     headers,
     path::{InFlight, Path},
@@ -311,7 +310,9 @@ impl Transit {
 
     /// The effect of what was rewritten in the request.
     fn tell_past(&self, status: StatusCode) {
-        let Some(firing) = self.firing.as_ref().filter(|f| !f.rewrite.is_empty() && status.is_success()) else { return };
+        let Some(firing) = self.firing.as_ref().filter(|f| !f.rewrite.is_empty() && status.is_success()) else {
+            return;
+        };
         let of = firing.rewrite.iter().find(|(key, _)| key == "resourceVersion").and_then(|(_, v)| v.as_deref());
         if let Some(revision) = of {
             let what = format!("{} was answered as of resourceVersion {revision}", self.info);

@@ -96,7 +96,9 @@ impl Transit {
                 };
                 self.wait(fault, late).await
             }
-            Action::Hold { until } | Action::HoldWatchStart { until } => self.wait(fault, path.director.released(fault, until)).await,
+            Action::Hold { until } | Action::HoldWatchStart { until } => {
+                self.wait(fault, path.director.released(fault, until)).await
+            }
             Action::Crash { .. } => {
                 let held = path.hold_gate();
                 path.director.perform(firing, &self.view()).await;

@@ -1,6 +1,7 @@
 //! The path between one actor and the API server: whether it is open, who is on it, and what faults did to it.
 
 use crate::{Director, connection::Connection, proxy::Numbers, upstream::ApiServer};
+use http::HeaderValue;
 use spiritlevel_model::{
     Actor, RequestId, StreamId,
     fault::{CloseWatch, PartitionAs, Stream},
@@ -14,7 +15,6 @@ use std::{
     },
     time::Duration,
 };
-use http::HeaderValue;
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,

@@ -9,7 +9,7 @@ use spiritlevel_model::{
     Period,
     fault::{CloseWatch, FrameFate, Until},
 };
-use support::{VERSIONS, World, event};
+use support::{CONFIGMAPS, VERSIONS, World, event};
 
 fn send(feed: &tokio::sync::mpsc::UnboundedSender<bytes::Bytes>, names: &[&str]) {
     for (i, name) in names.iter().enumerate() {
@@ -111,6 +111,50 @@ async fn a_stalled_stream_keeps_what_comes() {
         world.script.until("frame Modified a Withheld by f").await;
         world.listener.end_stream(id, CloseWatch::Reset, "f");
         assert_eq!(watch.next().await, "broken");
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_connection_answers_nothing_and_ends_by_a_reset() {
+    for version in VERSIONS {
+        let world = World::new().await;
+        let client = world.client(version);
+        let mut watch = client.watch().await.unwrap();
+        let feed = world.server.next_watch().await;
+        let id = world.listener.streams()[0].id;
+        world.listener.end_stream(id, CloseWatch::StallConnection, "f");
+        world.script.until(r#"fault f Effect { what: "a connection was stalled" }"#).await;
+        send(&feed, &["a"]);
+        world.script.until("frame Modified a Delivered").await;
+        if version == Version::HTTP_2 {
+            // On the same connection nothing of a later request is even read.
+            let requests = world.script.told().iter().filter(|t| t.starts_with("request")).count();
+            let mut later = Box::pin(client.get(CONFIGMAPS));
+            assert!(futures::poll!(&mut later).is_pending());
+            tokio::task::yield_now().await;
+            assert_eq!(world.script.told().iter().filter(|t| t.starts_with("request")).count(), requests);
+        }
+        world.listener.end_stream(id, CloseWatch::Reset, "f");
+        assert_eq!(watch.next().await, "broken", "{version:?}");
+        world.script.until("closed Fault by f").await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_given_twice_in_its_place() {
+    for version in VERSIONS {
+        let world = World::new().await;
+        world.script.on_frames(|f| match f.name {
+            Some("b") => FrameFate::Duplicate { fault: "f".into() },
+            _ => FrameFate::Deliver,
+        });
+        let mut watch = world.client(version).watch().await.unwrap();
+        let feed = world.server.next_watch().await;
+        send(&feed, &["a", "b", "c"]);
+        for expected in ["a", "b", "b", "c"] {
+            assert_eq!(watch.next().await, expected, "{version:?}");
+        }
+        world.script.until_count("frame Modified b Delivered by f", 2).await;
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod awaiting;
 
-use awaiting::Awaited;
 use crate::{conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
+use awaiting::Awaited;
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor, Period, RequestId, StreamId,
@@ -185,6 +185,9 @@ impl Stage {
                 self.rules().keep_stream(&fault.name, stream.id);
             }
             listener.end_stream(stream.id, how, &fault.name);
+        }
+        if !wanted.is_empty() {
+            self.heal_after(fault);
         }
         // Those that come are not meant.
         if !wanted.is_empty() && !matches!(how, CloseWatch::Stall | CloseWatch::StallConnection) {

@@ -3,6 +3,7 @@
 mod clean;
 mod completions;
 mod doctor;
+mod faults;
 mod invariants;
 mod judge;
 mod lint;
@@ -26,6 +27,7 @@ pub(crate) async fn perform(command: Command, stop: &Stop) -> Result<Exit, Error
         Command::Doctor => doctor::doctor().await,
         Command::Clean => clean::clean().await,
         Command::Schema(args) => Ok(schema::schema(&args)),
+        Command::Faults(args) => faults::faults(&args),
         Command::Invariants(args) => Ok(invariants::invariants(&args)),
         Command::Completions { shell } => Ok(completions::completions(shell)),
     }

@@ -1,6 +1,7 @@
 //! Faults as declared: which exchange or stream (`match`), the point in it (`at`), what happens (`do`).
 
 mod action;
+pub mod catalogue;
 mod legality;
 mod matching;
 mod past;

@@ -23,6 +23,8 @@ pub struct Script {
     next_watch: Mutex<Option<(Action, At)>>,
     /// What it changes in the URL.
     rewrite: Mutex<Vec<(String, Option<String>)>>,
+    asks: std::sync::atomic::AtomicBool,
+    foreseen: Mutex<(Option<serde_json::Value>, Option<serde_json::Value>)>,
     frames: Mutex<Option<OnFrame>>,
     exec: Mutex<Option<ExecAnswer>>,
     listener: OnceLock<Weak<Listener>>,
@@ -40,6 +42,21 @@ impl Script {
     /// The next request meets this fault, named `f`.
     pub fn fire(&self, action: Action, at: At) {
         *self.next.lock().unwrap() = Some((action, at));
+    }
+
+    /// What the faults of `fire` and `fire_on_watch` change in the URL.
+    pub fn rewrite(&self, key: &str, value: &str) {
+        self.rewrite.lock().unwrap().push((key.into(), Some(value.into())));
+    }
+
+    /// Decisions on writes look at what they would make.
+    pub fn ask_for_outcomes(&self) {
+        self.asks.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// What the last decision on a write knew: what is stored, and what it would make.
+    pub fn foreseen(&self) -> (Option<serde_json::Value>, Option<serde_json::Value>) {
+        self.foreseen.lock().unwrap().clone()
     }
 
     pub fn fire_on_watch(&self, action: Action, at: At) {
@@ -101,7 +118,12 @@ impl Script {
 }
 
 impl Director for Script {
+    fn asks_for_outcome(&self, _: &Exchange<'_>) -> bool {
+        self.asks.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
     fn on_request(&self, exchange: &Exchange<'_>) -> Option<Firing> {
+        *self.foreseen.lock().unwrap() = (exchange.bodies.stored.clone(), exchange.bodies.outcome.clone());
         let watch = exchange.info.verb == spiritlevel_model::Verb::Watch;
         let next = if watch { &self.next_watch } else { &self.next };
         let (action, at) = next.lock().unwrap().take()?;

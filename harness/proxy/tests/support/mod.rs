@@ -110,6 +110,11 @@ impl Client {
         Ok(status)
     }
 
+    /// With a bearer token.
+    pub async fn get_as(&self, path: &str, token: &str) -> Result<u16, String> {
+        self.get_with(path, "authorization", &format!("Bearer {token}")).await
+    }
+
     pub async fn send_upgrade(&self, path: &str, protocol: &str) -> Result<Response<Incoming>, String> {
         let request = Request::get(format!("{}{path}", self.url))
             .header("connection", "Upgrade")

@@ -51,6 +51,8 @@ pub struct State {
     /// Whether the next PUT meets a newer version.
     pub conflict: AtomicBool,
     pub requests: Mutex<Vec<(String, HeaderMap, Bytes)>>,
+    /// Methods and whole URLs.
+    pub urls: Mutex<Vec<String>>,
     /// A write waits for it where `slow_writes` is set.
     pub slow_writes: AtomicBool,
     pub let_write_go: Notify,
@@ -170,6 +172,7 @@ async fn answer(
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return Ok(Response::new(whole(""))) };
     let body = body.to_bytes();
+    state.urls.lock().unwrap().push(format!("{} {}", parts.method, parts.uri));
     state.requests.lock().unwrap().push((format!("{} {path}", parts.method), parts.headers.clone(), body.clone()));
     if query.contains("watch=true") {
         let (feed, source) = mpsc::unbounded_channel::<Bytes>();
@@ -183,6 +186,9 @@ async fn answer(
         let allowed = parts.headers.get("authorization").is_some_and(|a| a == "Bearer may");
         let review = json!({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}});
         return Ok(json_response(201, whole(review.to_string())));
+    }
+    if query.contains("dryRun=All") {
+        return Ok(json_response(200, whole(json!({"metadata": {"name": "x"}, "data": {"n": "new"}}).to_string())));
     }
     if parts.method != Method::GET {
         if state.slow_writes.load(Ordering::SeqCst) {
@@ -207,6 +213,16 @@ async fn answer(
         });
         let stream = first.chain(second.flatten());
         return Ok(json_response(200, StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync()));
+    }
+    if path.ends_with("/services") {
+        let list = json!({"kind": "ServiceList", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "x"}}]});
+        return Ok(json_response(200, whole(list.to_string())));
+    }
+    if path == "/apis" {
+        let list = json!({"kind": "APIGroupList", "groups": [{"name": "apps"}, {"name": "db.example.com"}]});
+        let mut response = json_response(200, whole(list.to_string()));
+        response.headers_mut().insert("etag", "\"1\"".parse().unwrap());
+        return Ok(response);
     }
     if path.ends_with("/missing") {
         let status =

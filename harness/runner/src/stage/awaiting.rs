@@ -95,7 +95,8 @@ impl Stage {
 
     /// Remembers the present revision as that of a moment: every object of a list at it is as it is now.
     pub(crate) async fn keep_moment(&self, client: &Client, moment: &Moment) -> Result<(), kube::Error> {
-        let request = http::Request::get("/api/v1/namespaces?limit=1").body(Vec::new()).map_err(kube::Error::HttpError)?;
+        let request =
+            http::Request::get("/api/v1/namespaces?limit=1").body(Vec::new()).map_err(kube::Error::HttpError)?;
         let list: Value = client.request(request).await?;
         if let Some(revision) = list["metadata"]["resourceVersion"].as_str().and_then(|r| r.parse().ok()) {
             self.rules().set_moment(moment, Revision(revision));
