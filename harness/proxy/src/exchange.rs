@@ -5,17 +5,16 @@ use crate::{
     bodies,
     body::{self, Body, Cut, Ended, Observed},
     connection::Connection,
-    edit,
-    exec,
+    edit, exec,
     fault::Course,
     headers,
     path::{InFlight, Path},
-    status::Refusal,
+    status::{Refusal, Told},
     tunnel, watch,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
 use spiritlevel_model::{
@@ -40,6 +39,7 @@ pub(crate) struct Transit {
     pub(crate) id: RequestId,
     pub(crate) actor: Actor,
     pub(crate) user_agent: Option<String>,
+    method: Method,
     pub(crate) info: RequestInfo,
     pub(crate) bodies: Bodies,
     pub(crate) firing: Option<Firing>,
@@ -95,16 +95,8 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
                 body::whole(bytes)
             }
             Some(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                let refusal = Refusal {
-                    status: 413,
-                    reason: None,
-                    retry_after: None,
-                    message: Some("Request entity too large: limit is 3145728"),
-                    info: &info,
-                    name: None,
-                    user: None,
-                    apply: false,
-                };
+                let (told, bodies) = (Told::status(413), Bodies::default());
+                let refusal = Refusal { told, method: &parts.method, info: &info, bodies: &bodies, user: None };
                 client.hand_over(refusal.response());
                 return;
             }
@@ -134,6 +126,7 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         path,
         connection,
         user_agent,
+        method: parts.method.clone(),
         info,
         bodies,
         firing: None,
@@ -311,7 +304,9 @@ impl Transit {
 
     /// The effect of what was rewritten in the request.
     fn tell_past(&self, status: StatusCode) {
-        let Some(firing) = self.firing.as_ref().filter(|f| !f.rewrite.is_empty() && status.is_success()) else { return };
+        let Some(firing) = self.firing.as_ref().filter(|f| !f.rewrite.is_empty() && status.is_success()) else {
+            return;
+        };
         let of = firing.rewrite.iter().find(|(key, _)| key == "resourceVersion").and_then(|(_, v)| v.as_deref());
         if let Some(revision) = of {
             let what = format!("{} was answered as of resourceVersion {revision}", self.info);
@@ -440,17 +435,9 @@ impl Transit {
     }
 
     /// The API server's words for a refusal of this request.
-    pub(crate) fn refuse(
-        &self,
-        status: u16,
-        reason: Option<&str>,
-        retry_after: Option<u32>,
-        message: Option<&str>,
-    ) -> Response<Body> {
-        let name = self.info.name.as_deref().or(self.bodies.name.as_deref());
-        let user = self.user.as_deref();
-        Refusal { status, reason, retry_after, message, info: &self.info, name, user, apply: self.bodies.apply }
-            .response()
+    pub(crate) fn refuse(&self, told: Told<'_>) -> Response<Body> {
+        let (method, user) = (&self.method, self.user.as_deref());
+        Refusal { told, method, info: &self.info, bodies: &self.bodies, user }.response()
     }
 
     fn record_arrival(&self, content_type: Option<String>) {
