@@ -240,6 +240,10 @@ pub struct GoModule {
     pub version: String,
     /// The main package, `./cmd/controller`.
     pub package: String,
+    /// Added `replace` directives, for a module whose graph names what is nowhere to be had: by `module@version`, or by a
+    /// folder (`./…`, from the suite's).
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub replace: IndexMap<String, String>,
 }
 
 /// How the operator runs as a process.

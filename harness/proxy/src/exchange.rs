@@ -9,12 +9,12 @@ use crate::{
     fault::Course,
     headers,
     path::{InFlight, Path},
-    status::Refusal,
+    status::{Refusal, Told},
     tunnel, watch,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
 use spiritlevel_model::{
@@ -39,6 +39,7 @@ pub(crate) struct Transit {
     pub(crate) id: RequestId,
     pub(crate) actor: Actor,
     pub(crate) user_agent: Option<String>,
+    method: Method,
     pub(crate) info: RequestInfo,
     pub(crate) bodies: Bodies,
     pub(crate) firing: Option<Firing>,
@@ -94,16 +95,8 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
                 body::whole(bytes)
             }
             Some(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                let refusal = Refusal {
-                    status: 413,
-                    reason: None,
-                    retry_after: None,
-                    message: Some("Request entity too large: limit is 3145728"),
-                    info: &info,
-                    name: None,
-                    user: None,
-                    apply: false,
-                };
+                let (told, bodies) = (Told::status(413), Bodies::default());
+                let refusal = Refusal { told, method: &parts.method, info: &info, bodies: &bodies, user: None };
                 client.hand_over(refusal.response());
                 return;
             }
@@ -133,6 +126,7 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         path,
         connection,
         user_agent,
+        method: parts.method.clone(),
         info,
         bodies,
         firing: None,
@@ -441,17 +435,9 @@ impl Transit {
     }
 
     /// The API server's words for a refusal of this request.
-    pub(crate) fn refuse(
-        &self,
-        status: u16,
-        reason: Option<&str>,
-        retry_after: Option<u32>,
-        message: Option<&str>,
-    ) -> Response<Body> {
-        let name = self.info.name.as_deref().or(self.bodies.name.as_deref());
-        let user = self.user.as_deref();
-        Refusal { status, reason, retry_after, message, info: &self.info, name, user, apply: self.bodies.apply }
-            .response()
+    pub(crate) fn refuse(&self, told: Told<'_>) -> Response<Body> {
+        let (method, user) = (&self.method, self.user.as_deref());
+        Refusal { told, method, info: &self.info, bodies: &self.bodies, user }.response()
     }
 
     fn record_arrival(&self, content_type: Option<String>) {

@@ -4,10 +4,13 @@ use crate::{
     body::{self, Body},
     exchange::Transit,
     path::Path,
-    status,
+    status::{self, Told},
 };
 use http::Response;
-use spiritlevel_model::fault::{Action, At, CloseWatch, DisconnectAs, Exchange, Firing, PartitionAs};
+use spiritlevel_model::{
+    Verb,
+    fault::{Action, At, CloseWatch, DisconnectAs, Exchange, Firing, PartitionAs},
+};
 use std::{sync::Arc, time::Duration};
 
 /// As long as a load balancer in front of an API server waits before it answers 504 (kube-apiserver's own
@@ -43,14 +46,16 @@ impl Transit {
         let path = self.path.clone();
         let fault = firing.fault.as_str();
         match &firing.action {
-            Action::Reject { status, reason, retry_after, message } => {
-                Course::Refuse(self.refuse(*status, reason.as_deref(), *retry_after, message.as_deref()))
+            // A watch is opened before it is told that its version is too old.
+            Action::Reject { status: 410, by: None, .. } if self.info.verb == Verb::Watch => self.expire(),
+            Action::Reject { .. } => {
+                Told::of(&firing.action).map_or(Course::On, |told| Course::Refuse(self.refuse(told)))
             }
             Action::Disconnect { how } => self.disconnect(*how, fault).await,
-            Action::DenyVerb {} => Course::Refuse(self.refuse(403, None, None, None)),
+            Action::DenyVerb {} => Course::Refuse(self.refuse(Told::status(403))),
             Action::Throttle { per_second } => {
                 if path.is_too_many(fault, *per_second) {
-                    Course::Refuse(self.refuse(429, None, None, None))
+                    Course::Refuse(self.refuse(Told::status(429)))
                 } else {
                     Course::On
                 }
@@ -64,7 +69,7 @@ impl Transit {
                 if path.refuse_token(fault, self.token.as_ref()) {
                     path.director.perform(firing, &self.view()).await;
                 }
-                Course::Refuse(self.refuse(401, None, None, None))
+                Course::Refuse(self.refuse(Told::status(401)))
             }
             Action::RotateToken { overlap } => {
                 path.director.perform(firing, &self.view()).await;
@@ -75,7 +80,7 @@ impl Transit {
             Action::StaleView { .. } if self.info.query.get("sendInitialEvents").is_some_and(|v| v == "true") => {
                 let words = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
                              forbidden for watch unless the WatchList feature gate is enabled";
-                Course::Refuse(self.refuse(422, None, None, Some(words)))
+                Course::Refuse(self.refuse(Told::message(422, words)))
             }
             // Asked for by the rewritten request, and done to the answer.
             Action::StaleView { .. }
@@ -120,11 +125,7 @@ impl Transit {
                 self.meet_partition().await
             }
             // A watch from an expired place: opened, told so, and over.
-            Action::CloseWatch { how: CloseWatch::Error410 } => {
-                let body = body::whole(status::expired_event(&self.info));
-                let answer = Response::builder().header(http::header::CONTENT_TYPE, "application/json").body(body);
-                answer.map_or(Course::Break, Course::Refuse)
-            }
+            Action::CloseWatch { how: CloseWatch::Error410 } => self.expire(),
             // These act on streams.
             Action::CloseWatch { .. }
             | Action::WithholdEvents { .. }
@@ -133,6 +134,14 @@ impl Transit {
             | Action::WithholdBookmarks {}
             | Action::DelayEvents { .. } => Course::On,
         }
+    }
+
+    /// A watch that is opened, told that its version is too old, and over.
+    fn expire(&self) -> Course {
+        let body = body::whole(status::expired_event(&self.info));
+        let answer = Response::builder().header(http::header::CONTENT_TYPE, "application/json");
+        let answer = answer.header(http::header::CACHE_CONTROL, "no-cache, private").body(body);
+        answer.map_or(Course::Break, Course::Refuse)
     }
 
     /// Waits, and records what it waited for.
@@ -168,9 +177,9 @@ impl Transit {
                     path.effect(fault, "the client gave up");
                     return Course::Gone;
                 }
-                Course::Refuse(self.refuse(504, None, None, None))
+                Course::Refuse(self.refuse(Told::status(504)))
             }
-            DisconnectAs::Timeout504 => Course::Refuse(self.refuse(504, None, None, None)),
+            DisconnectAs::Timeout504 => Course::Refuse(self.refuse(Told::status(504))),
         }
     }
 

@@ -15,7 +15,7 @@ use support::{CONFIGMAPS, VERSIONS, World, soon};
 const BODY: &str = r#"{"metadata":{"name":"x","resourceVersion":"5"}}"#;
 
 fn reject(status: u16) -> Action {
-    Action::Reject { status, reason: None, retry_after: None, message: None }
+    Action::Reject { status, reason: None, retry_after: None, message: None, by: None, named: None }
 }
 
 fn disconnect(how: DisconnectAs) -> Action {

@@ -172,13 +172,18 @@ async fn build(spec: &Build, plan: &Plan, tell: &Listener) -> Result<Built, Erro
                 module: module.module.clone(),
                 version: module.version.clone(),
                 package: module.package.clone(),
-                replace: BTreeMap::new(),
+                replace: module.replace.iter().map(|(old, new)| (old.clone(), replacement(&dir, new))).collect(),
             })
         }
         (None, None) => return Ok(built),
     };
     built.binary = Some(build(&spec, &cache_dir(), &say).await?);
     Ok(built)
+}
+
+/// A folder is meant from the suite's own.
+fn replacement(dir: &Path, by: &str) -> String {
+    if by.starts_with('.') { dir.join(by).display().to_string() } else { by.to_owned() }
 }
 
 #[cfg(test)]

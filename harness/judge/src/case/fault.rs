@@ -109,10 +109,10 @@ fn overtaken(life: &FaultLife<'_>, history: &[Record]) -> Option<(u64, String)> 
 // === impl FaultLife ===
 
 impl FaultLife<'_> {
-    /// How legal it is: as declared, and to every request that it acted on.
+    /// How legal it is: to the requests that it acted on, or as declared where that does not depend on them.
     pub(crate) fn legality(&self) -> Legality {
-        let fired = self.firings.iter().filter_map(|f| f.legality);
-        fired.fold(self.declared.legality(), Legality::max)
+        let declared = self.declared.legality();
+        self.firings.iter().map(|f| f.legality.unwrap_or(declared)).max().unwrap_or(declared)
     }
 
     /// A name for a moment, without any effect.

@@ -22,6 +22,12 @@ pub enum Action {
         /// The message; default: the API server's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// Who refuses, which decides on the words; default: RBAC for 403, otherwise the API server itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Refuser>,
+        /// What the webhook, quota or disruption budget is called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<String>,
     },
     /// A real 409: the object is touched just before the request goes on.
     Conflict {},
@@ -177,6 +183,22 @@ pub enum Moment {
     Step(String),
     /// When a `mark` has fired.
     Fired(String),
+}
+
+/// Who refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Refuser {
+    /// Role-based access control: 403.
+    Rbac,
+    /// An admission webhook: what it says where it denies (400 to 499), 500 where it cannot be called.
+    Webhook,
+    /// A `ResourceQuota`: 403.
+    Quota,
+    /// A `PodDisruptionBudget`: 429 to an eviction.
+    Budget,
+    /// Nobody serves the URL, as when an API group is not there: 404.
+    Path,
 }
 
 /// How a broken exchange looks to the client.

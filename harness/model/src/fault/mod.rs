@@ -10,7 +10,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, CloseWatch, DisconnectAs, Moment, PartitionAs, Signal, Then, Until};
+pub use action::{Action, CloseWatch, DisconnectAs, Moment, PartitionAs, Refuser, Signal, Then, Until};
 pub use legality::Legality;
 pub use matching::{Bodies, Exchange, Frame, FrameType, Match, OneOrMany, Scope, Stream, glob};
 pub use rules::{Firing, FrameFate, RuleEvent, RuleSet};

@@ -240,7 +240,10 @@ impl RuleSet {
             events.push(RuleEvent::Matched { fault: rule.fault.name.clone(), request: x.id, ordinal });
             if winner.is_none() && rule.is_due(ordinal) {
                 rule.fired += 1;
-                let (rewrite, legality) = back.map_or((Vec::new(), None), |(rewrite, l)| (rewrite, Some(l)));
+                let (rewrite, legality) = match back {
+                    Some((rewrite, legality)) => (rewrite, Some(legality)),
+                    None => (Vec::new(), rule.fault.legality_to(x)),
+                };
                 events.push(RuleEvent::Fired { fault: rule.fault.name.clone(), request: x.id, legality });
                 let fault = &rule.fault;
                 winner =

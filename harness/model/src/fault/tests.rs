@@ -1,3 +1,4 @@
+mod legality;
 mod matching;
 mod past;
 
@@ -133,23 +134,4 @@ fn one_event_is_dropped_and_the_next_passes() {
     assert_eq!(event(&mut rules, &s, FrameType::Modified, "x2"), FrameFate::Deliver);
     assert_eq!(event(&mut rules, &s, FrameType::Modified, "x1"), FrameFate::Drop { fault: "d".into() });
     assert_eq!(event(&mut rules, &s, FrameType::Modified, "x1"), FrameFate::Deliver);
-}
-
-#[test]
-fn legality_follows_from_status_reason_and_verb() {
-    for (yaml, expected) in [
-        (json!({"name": "f", "do": {"reject": {"status": 500}}}), Legality::Always),
-        (json!({"name": "f", "match": {"verb": "update"}, "do": {"reject": {"status": 409}}}), Legality::Always),
-        (
-            json!({"name": "f", "match": {"verb": "create"}, "do": {"reject": {"status": 409, "reason": "AlreadyExists"}}}),
-            Legality::Never,
-        ),
-        (json!({"name": "f", "match": {"verb": "get"}, "do": {"reject": {"status": 404}}}), Legality::Never),
-        (json!({"name": "f", "match": {"verb": "list"}, "do": {"reject": {"status": 410}}}), Legality::Never),
-        (json!({"name": "f", "match": {"verb": "watch"}, "do": {"reject": {"status": 410}}}), Legality::Always),
-        (json!({"name": "f", "do": {"dropEvents": {}}}), Legality::Never),
-        (json!({"name": "f", "do": {"withholdEvents": {}}}), Legality::Always),
-    ] {
-        assert_eq!(fault(yaml.clone()).legality(), expected, "{yaml}");
-    }
 }

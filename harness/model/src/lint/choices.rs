@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use crate::{
-    fault::Action,
+    fault::{Action, Refuser},
     operation::StepAction,
     problem::{Path, Problem, nearest},
 };
@@ -38,13 +38,43 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         }
     }
     for (path, fault) in scene.faults() {
-        if let Action::Reject { status, .. } = &fault.action
-            && !(400..=599).contains(status)
-        {
-            let at = path.key("do").key("reject").key("status");
+        let Action::Reject { status, by, .. } = &fault.action else { continue };
+        let at = path.key("do").key("reject");
+        if !(400..=599).contains(status) {
             let help = "a refusal has a status from 400 to 599";
-            problems.push(scene.at_value(&at, format!("{status} refuses nothing")).with_help(help));
+            problems.push(scene.at_value(&at.key("status"), format!("{status} refuses nothing")).with_help(help));
+        } else if let Some((by, speaks)) = by.map(|by| (by, statuses(by)))
+            && !speaks.contains(status)
+        {
+            let said = if speaks.start() == speaks.end() {
+                format!("answers {}", speaks.start())
+            } else {
+                format!("answers {} to {}", speaks.start(), speaks.end())
+            };
+            let problem = scene.at_value(&at.key("by"), format!("{} never answers {status}", of(by)));
+            problems.push(problem.with_help(format!("it {said}")));
         }
     }
     problems
+}
+
+/// The statuses that this one refuses with.
+fn statuses(by: Refuser) -> std::ops::RangeInclusive<u16> {
+    match by {
+        Refuser::Rbac | Refuser::Quota => 403..=403,
+        // 500 where it cannot be called.
+        Refuser::Webhook => 400..=500,
+        Refuser::Budget => 429..=429,
+        Refuser::Path => 404..=404,
+    }
+}
+
+fn of(by: Refuser) -> &'static str {
+    match by {
+        Refuser::Rbac => "RBAC",
+        Refuser::Webhook => "a webhook",
+        Refuser::Quota => "a quota",
+        Refuser::Budget => "a disruption budget",
+        Refuser::Path => "a URL that nobody serves",
+    }
 }

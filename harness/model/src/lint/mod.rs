@@ -9,6 +9,7 @@ mod conflicts;
 mod expectations;
 mod expressions;
 mod files;
+mod legality;
 mod names;
 mod operations;
 mod ordinals;

@@ -1,8 +1,8 @@
 //! A suite with its scenarios, and all rules over them.
 
 use super::{
-    actors, arming, bindings, celled, choices, conflicts, expectations, expressions, files, names, operations,
-    ordinals, references, resources, scene::Scene, shadowing, steps, streams, strings, suites,
+    actors, arming, bindings, celled, choices, conflicts, expectations, expressions, files, legality, names,
+    operations, ordinals, references, resources, scene::Scene, shadowing, steps, streams, strings, suites,
 };
 use crate::{
     expect::ExpectFile,
@@ -92,7 +92,7 @@ fn second_of_a_name(earlier: &[ProjectScenario<'_>], item: &ProjectScenario<'_>)
 
 type Rule = fn(&Scene<'_>) -> Vec<Problem>;
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     names::check,
     steps::check,
     operations::check,
@@ -107,6 +107,7 @@ const RULES: [Rule; 18] = [
     ordinals::check,
     streams::check,
     conflicts::check,
+    legality::check,
     expressions::check,
     strings::check,
     celled::check,

@@ -9,6 +9,7 @@ use crate::{
     body,
     exchange::{Transit, causes},
     fault::Course,
+    status::Told,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
@@ -59,7 +60,7 @@ pub(crate) async fn answer(mut transit: Transit, parts: &Parts, upgraded: OnUpgr
     }
     let Some(protocol) = negotiate(&parts.headers) else {
         let message = "unable to upgrade: no protocol in common: v5.channel.k8s.io, v4.channel.k8s.io";
-        let response = transit.refuse(400, None, None, Some(message));
+        let response = transit.refuse(Told::message(400, message));
         transit.record_answer(StatusCode::BAD_REQUEST, AnswerBody::default());
         return transit.deliver_whole(response).await;
     };
@@ -127,7 +128,7 @@ async fn may(transit: &mut Transit, parts: &Parts) -> Course {
         Some(Ok((status, _))) => {
             let status = if status == StatusCode::UNAUTHORIZED { status } else { StatusCode::FORBIDDEN };
             transit.record_answer(status, AnswerBody::default());
-            Course::Deny(transit.refuse(status.as_u16(), None, None, None))
+            Course::Deny(transit.refuse(Told::status(status.as_u16())))
         }
         Some(Err(why)) => {
             transit.record_silence(why);

@@ -143,7 +143,14 @@ impl Director for Chronicler {
         match exchange.name()? {
             "reply-lost" => fire(Action::Disconnect { how: DisconnectAs::Reset }, At::AfterCommit),
             "refused" if exchange.actor.is_operator() => {
-                let action = Action::Reject { status: 500, reason: None, retry_after: None, message: None };
+                let action = Action::Reject {
+                    status: 500,
+                    reason: None,
+                    retry_after: None,
+                    message: None,
+                    by: None,
+                    named: None,
+                };
                 fire(action, At::BeforeSend)
             }
             _ => None,
