@@ -6,5 +6,8 @@ use spiritlevel::Suite;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    session::run(&[(Suite::at("scenarios/postgres").and("operators-under-test/specimens"), "")], 4)
+    session::run(
+        &[(Suite::at("scenarios/postgres").and("scenarios/cluster").and("operators-under-test/specimens"), "")],
+        4,
+    )
 }

@@ -24,6 +24,7 @@ mod status;
 mod tunnel;
 mod upstream;
 mod watch;
+mod webhook;
 mod wire;
 
 pub use bind::{Bind, HostPort};
@@ -33,3 +34,4 @@ pub use exec::ExecAnswer;
 pub use listener::Listener;
 pub use proxy::Proxy;
 pub use upstream::Upstream;
+pub use webhook::{Webhook, WebhookDoes};

@@ -1,6 +1,8 @@
 //! The live state of one run: its faults, its replicas, its history. The proxy asks it what to do.
 
-use crate::{conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
+use crate::{
+    conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica, steps::Undo,
+};
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor, Period, RequestId, StreamId,
@@ -36,10 +38,17 @@ pub(crate) struct Stage {
     touches: Mutex<BTreeMap<RequestId, Touch>>,
     /// Containers that a step has frozen: node and id.
     frozen: Mutex<BTreeSet<(String, String)>>,
+    /// What steps did and heal undoes.
+    undo: Mutex<Vec<Undo>>,
     replicas: RwLock<Vec<Arc<Replica>>>,
     myself: OnceLock<Weak<Stage>>,
+    /// Hears of how far a step is.
+    listener: OnceLock<Says>,
     tasks: TaskTracker,
 }
+
+/// Hears lines about what is being done.
+pub(crate) type Says = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Stage {
     /// All faults disarmed, no replicas yet. An error names the fault whose CEL does not compile.
@@ -57,13 +66,27 @@ impl Stage {
             healed: watch::Sender::default(),
             touches: Mutex::default(),
             frozen: Mutex::default(),
+            undo: Mutex::default(),
             replicas: RwLock::default(),
             myself: OnceLock::new(),
+            listener: OnceLock::new(),
             tasks: TaskTracker::new(),
         });
         // Set once, right here.
         let _ = stage.myself.set(Arc::downgrade(&stage));
         Ok(stage)
+    }
+
+    /// Who hears of how far a step is; once.
+    pub(crate) fn heard_by(&self, listener: Says) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// Tells how far a step is.
+    pub(crate) fn say(&self, text: String) {
+        if let Some(listener) = self.listener.get() {
+            listener(text);
+        }
     }
 
     /// All namespaces of the run: the subjects' first, then the operator's, then further ones.
@@ -93,6 +116,11 @@ impl Stage {
     /// Containers that are frozen now.
     pub(crate) fn frozen(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What steps did and heal undoes.
+    pub(crate) fn undo(&self) -> MutexGuard<'_, Vec<Undo>> {
+        self.undo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn touches(&self) -> MutexGuard<'_, BTreeMap<RequestId, Touch>> {

@@ -21,6 +21,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             _ => {}
         }
     }
+    let mut taken: Vec<&str> = Vec::new();
     for placed in &scene.operations {
         let action = placed.action();
         match &placed.operation.action {
@@ -35,6 +36,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                     named("fault", &faults, action.key("fired").index(i), name);
                 }
             }
+            StepAction::Snapshot(s) => taken.push(&s.name),
+            StepAction::Restore(r) => named("snapshot taken before", &taken, action.key("from"), &r.from),
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ use crate::{
     fault::{OneOrMany, Until},
     invariants::{Invariants, Toggle},
     load::{Loaded, parse_manifests},
+    operation::{Revoke, StepAction, Webhook},
     problem::{Path, Problem, nearest},
     suite::Suite,
 };
@@ -75,6 +76,17 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     for (path, fault) in scene.faults() {
         if let Some((at, Until::Event { resource, .. })) = until(&path, fault) {
             named.push((at.key("event").key("resource"), resource.clone()));
+        }
+    }
+    for placed in &scene.operations {
+        let (StepAction::Revoke(Revoke { resources, .. }) | StepAction::Webhook(Webhook { resources, .. })) =
+            &placed.operation.action
+        else {
+            continue;
+        };
+        for (i, resource) in resources.iter().enumerate() {
+            let name = resource.split_once('/').map_or(resource.as_str(), |(name, _)| name);
+            named.push((placed.action().key("resources").index(i), name.to_owned()));
         }
     }
     named.extend(retained(&Path::parse("spec.invariants"), &scene.spec.invariants));
