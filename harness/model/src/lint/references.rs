@@ -37,7 +37,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                 }
             }
             StepAction::Snapshot(s) => taken.push(&s.name),
-            StepAction::Restore(r) => named("snapshot taken before", &taken, action.key("from"), &r.from),
+            StepAction::Restore(r) => named("earlier snapshot", &taken, action.key("from"), &r.from),
             _ => {}
         }
     }
