@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     session::run(
-        &[(Suite::at("scenarios/postgres").and("scenarios/cluster").and("operators-under-test/specimens"), "")],
+        &[(Suite::at("scenarios/postgres").and("operators-under-test/specimens"), "")],
         4,
     )
 }
