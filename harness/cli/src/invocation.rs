@@ -79,6 +79,7 @@ impl Bridge {
             }
             SessionEvent::RunStarted(plan) => Event::RunStarted { title: plan.title(), key: plan.namespace },
             SessionEvent::RunPhase(key, phase) => Event::RunPhase { key, phase },
+            SessionEvent::RunProgress(key, text) => Event::RunProgress { key, text },
             SessionEvent::RunFinished(output) => {
                 let file = self.open.remove(&output.plan.namespace).and_then(|p| p.file);
                 let (key, title) = (output.plan.namespace.clone(), output.plan.title());

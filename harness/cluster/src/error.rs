@@ -28,6 +28,26 @@ pub enum Error {
         /// Where a copy would be found.
         cache: PathBuf,
     },
+    /// Nothing led to etcd's tool for snapshots.
+    #[error(
+        "find etcdutl, which restores snapshots of etcd. What was tried: {tried}. Copy it to {}, or install Go 1.26 or \
+         newer (https://go.dev/dl)",
+        cache.display()
+    )]
+    NoEtcdutl {
+        /// Each way and why it did not help.
+        tried: String,
+        /// Where a copy would be found.
+        cache: PathBuf,
+    },
+    /// A snapshot could not be taken or put back.
+    #[error("{action} a snapshot of etcd: {reason}")]
+    Snapshot {
+        /// `take`, `restore`.
+        action: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// `SPIRITLEVEL_ASSETS` names a directory that does not hold all three programs.
     #[error(
         "use SPIRITLEVEL_ASSETS={}: it has no executable file {}; put it there, or unset SPIRITLEVEL_ASSETS to let \

@@ -24,7 +24,19 @@ pub(crate) struct Blame<'c, 'a> {
 }
 
 /// Operations that disturb the operator or its children.
-const DISTURBING: [&str; 5] = ["stopOperator", "restartOperator", "drift", "killPod", "duplicateReconcile"];
+const DISTURBING: [&str; 11] = [
+    "stopOperator",
+    "restartOperator",
+    "drift",
+    "killPod",
+    "duplicateReconcile",
+    "restartApiserver",
+    "freezeEtcd",
+    "restore",
+    "load",
+    "revoke",
+    "webhook",
+];
 
 // === impl Case ===
 

@@ -1,8 +1,12 @@
 //! A finding while it is written: what is wrong, and about what, so that blame can be laid.
 
-use crate::case::{Case, FaultLife, StepLife};
+use crate::{
+    case::{Case, FaultLife, StepLife},
+    wording,
+};
 use spiritlevel_model::{
     ObjectRef, RequestId, Uid,
+    fault::Legality,
     finding::{Detail, Finding, FindingClass},
 };
 use std::collections::BTreeSet;
@@ -116,10 +120,18 @@ impl Draft {
         if let (Some(line), None) = (&blame.step_line, &self.about.found_in) {
             self = self.detail("step", line.clone());
         }
+        let restore = case.illegal_restore(self.about.seq).filter(|_| self.finding.class == FindingClass::Violation);
+        if let Some(epoch) = restore {
+            self = self.detail("restore", wording::restore(epoch));
+        }
         let (mut finding, found_in) = (self.finding, self.about.found_in);
         finding.fault = blame.fault.map(|f| f.declared.name.clone());
         finding.legality = blame.fault.map(FaultLife::legality);
         finding.step = found_in.or(blame.step);
+        if restore.is_some() {
+            finding.class = FindingClass::Robustness;
+            finding.legality = Some(Legality::Never);
+        }
         if finding.class == FindingClass::Violation && blame.fault.is_some_and(|f| !f.gates(case.plan)) {
             finding.class = FindingClass::Robustness;
         }

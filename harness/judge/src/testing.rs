@@ -5,12 +5,12 @@ use crate::{Judgement, judge};
 use serde_json::{Value, json};
 use spiritlevel_model::{
     Actor, Meta, RequestId, RequestInfo, ResourceKey, Revision, StreamId, Uid,
-    fault::{At, FrameType},
+    fault::{At, FrameType, Legality},
     finding::Finding,
     history::{
-        Answer, AnswerObject, ClosedBy, Event, Fate, FaultEvent, FaultRecord, FrameRecord, Header, KindInfo, Phase,
-        Process, ProcessEvent, Record, Reply, ReplyOutcome, Request, Settled, StepRecord, StepState, StreamClosed,
-        StreamOpened, Version, VersionType,
+        Answer, AnswerObject, ClosedBy, Epoch, Event, Fate, FaultEvent, FaultRecord, FrameRecord, Header, KindInfo,
+        Phase, Process, ProcessEvent, Record, Reply, ReplyOutcome, Request, Settled, StepRecord, StepState,
+        StreamClosed, StreamOpened, Version, VersionType,
     },
     plan::Plan,
 };
@@ -392,6 +392,19 @@ impl Run {
     pub(crate) fn step(&mut self, path: &str, name: &str, operation: &str, state: StepState) -> &mut Self {
         let (path, name, operation) = (path.into(), Some(name.into()), operation.into());
         self.event(Event::Step(StepRecord { path, name, operation, state, object: None }))
+    }
+
+    /// The store is put back to this revision, with these objects in it as they are now.
+    pub(crate) fn restore(&mut self, now: u64, there: &[&Uid], legality: Legality) -> &mut Self {
+        let (before, step) = (Revision(self.revision), "steps[0].try[0]".to_owned());
+        self.step(&step, "go back", "restore", StepState::Started);
+        self.event(Event::Epoch(Epoch { step, before, now: Revision(now), legality }));
+        self.revision = now;
+        self.live.retain(|uid, _| there.contains(&uid));
+        for object in self.live.values().cloned().collect::<Vec<_>>() {
+            self.version(VersionType::Found, &object);
+        }
+        self.step("steps[0].try[0]", "go back", "restore", StepState::Done)
     }
 
     /// Heal and settle: `took` seconds, in a window of two, with this outcome.

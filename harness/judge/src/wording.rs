@@ -1,6 +1,9 @@
 //! How messages speak of times, uids and lists.
 
-use spiritlevel_model::{Actor, RequestId, Uid, history::Phase};
+use spiritlevel_model::{
+    Actor, RequestId, Uid,
+    history::{Epoch, Phase},
+};
 
 /// `+2.31 s`.
 pub(crate) fn at(ms: f64) -> String {
@@ -50,6 +53,12 @@ pub(crate) fn list(items: &[String], most: usize) -> String {
         return items.join(", ");
     }
     format!("{} and {} more", items[..most].join(", "), items.len() - most)
+}
+
+/// `steps[1].try[0] put the store back from revision 4211 to 3920 (never legal)`.
+pub(crate) fn restore(epoch: &Epoch) -> String {
+    let Epoch { step, before, now, legality } = epoch;
+    format!("{step} put the store back from revision {before} to {now} ({legality})")
 }
 
 /// A phase in a sentence.

@@ -5,9 +5,11 @@
 //! Revisions put everything that is stored in one order, so each write has a window: what it made is newer than all that
 //! was known when it was sent, and older than whatever was sent after its answer. Two claims on one version are
 //! ambiguous, and nobody is blamed.
+//!
+//! A restored store begins another etcd epoch. No write reaches over its border, and no revision is compared over it.
 
 use crate::{
-    Actor, Meta, RequestId, RequestInfo, Revision, Uid, Verb,
+    Actor, Meta, RequestId, RequestInfo, Revision, StreamId, Uid, Verb,
     history::{Answer, Event, Record, Request, Version, VersionType},
 };
 use serde_json::Value;
@@ -39,6 +41,8 @@ pub struct Write {
     pub request_uid: Option<Uid>,
     /// The newest revision that was known when it was sent: what it made is newer.
     pub newer_than: Revision,
+    /// The etcd epoch in which it was sent, from 0.
+    pub epoch: u32,
     /// Arrival.
     pub sent_seq: u64,
     /// Arrival, in milliseconds.
@@ -56,8 +60,19 @@ pub struct Seen {
     pub at_ms: f64,
     /// The version.
     pub version: Version,
-    /// Its predecessor under the same uid.
+    /// The etcd epoch of its revision, from 0.
+    pub epoch: u32,
+    /// Its predecessor under the same uid, in the same epoch.
     pub before: Option<usize>,
+}
+
+/// A revision and its etcd epoch: ordered over all of a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    /// From 0.
+    pub epoch: u32,
+    /// Ordered within the epoch.
+    pub revision: Revision,
 }
 
 /// All writes and versions of a history, joined.
@@ -66,16 +81,19 @@ pub struct Ledger {
     writes: BTreeMap<RequestId, Write>,
     versions: Vec<Seen>,
     latest: BTreeMap<Uid, usize>,
+    epoch: u32,
+    /// The streams of this epoch: what others still bring is of an earlier one.
+    streams: BTreeSet<StreamId>,
     /// The newest revision known so far, from whatever source.
     newest: Revision,
     /// Successful writes by the version that their answer names.
-    named: BTreeMap<(Uid, Revision), Vec<RequestId>>,
+    named: BTreeMap<(Uid, Moment), Vec<RequestId>>,
     /// Successful writes whose answer does not name all that they made.
     vague: BTreeSet<RequestId>,
     /// Writes of which nobody knows whether they were done: no answer yet, or none ever.
     open: BTreeSet<RequestId>,
     /// For each revision with a proven maker: when the last of all proven makers up to it was sent.
-    sent_before: BTreeMap<Revision, u64>,
+    sent_before: BTreeMap<Moment, u64>,
 }
 
 impl Ledger {
@@ -88,7 +106,18 @@ impl Ledger {
             Event::Reply(reply) if self.writes.get(&reply.id).is_some_and(|w| w.answer.is_none()) => {
                 self.open.remove(&reply.id);
             }
-            Event::Frame(frame) => self.learn(frame.revision),
+            Event::StreamOpened(stream) => {
+                self.streams.insert(stream.stream);
+            }
+            Event::Frame(frame) if self.epoch == 0 || self.streams.contains(&frame.stream) => {
+                self.learn(frame.revision);
+            }
+            Event::Epoch(_) => {
+                self.epoch += 1;
+                self.newest = Revision(0);
+                self.latest.clear();
+                self.streams.clear();
+            }
             Event::Version(version) => self.version(record, version),
             _ => {}
         }
@@ -151,13 +180,16 @@ impl Ledger {
         let revision = request.resource_version.as_ref().and_then(|r| r.parse().ok()).map(Revision);
         // 0 asks for nothing: an unconditional update.
         let revision = revision.filter(|r| r.0 > 0);
+        // What a client still holds of an earlier epoch says nothing about this one.
+        let told = if self.epoch == 0 { revision } else { None };
         let write = Write {
             id: request.id,
             actor: request.actor.clone(),
             info: request.info.clone(),
             request_revision: revision,
             request_uid: request.uid.clone(),
-            newer_than: self.newest.max(revision.unwrap_or_default()),
+            newer_than: self.newest.max(told.unwrap_or_default()),
+            epoch: self.epoch,
             sent_seq: record.seq,
             sent_ms: record.at_ms,
             answer: None,
@@ -177,7 +209,7 @@ impl Ledger {
         if !write.succeeded() {
             return;
         }
-        let (proven, sent) = (write.is_proven(), write.sent_seq);
+        let (proven, sent, epoch) = (write.is_proven(), write.sent_seq, write.epoch);
         // A deletion without grace is answered with the second of the two versions that it makes.
         let made_more = write.took_last_finalizer() || write.info.verb == Verb::Delete;
         let version = object.and_then(|o| Some((o.uid.clone()?, o.revision?)));
@@ -185,38 +217,42 @@ impl Ledger {
             self.vague.insert(answer.id);
         }
         if let Some((uid, revision)) = version {
-            self.named.entry((uid, revision)).or_default().push(answer.id);
+            let moment = Moment { epoch, revision };
+            self.named.entry((uid, moment)).or_default().push(answer.id);
             if proven {
-                self.prove(revision, sent);
+                self.prove(moment, sent);
             }
         }
     }
 
     /// Keeps `sent_before` rising: answers come nearly in the order of revisions.
-    fn prove(&mut self, revision: Revision, sent: u64) {
-        let earlier = self.sent_before(revision);
-        self.sent_before.insert(revision, sent.max(earlier));
-        for later in self.sent_before.range_mut(revision..).map(|(_, at)| at).take_while(|at| **at <= sent) {
+    fn prove(&mut self, moment: Moment, sent: u64) {
+        let earlier = self.sent_before(moment);
+        self.sent_before.insert(moment, sent.max(earlier));
+        for later in self.sent_before.range_mut(moment..).map(|(_, at)| at).take_while(|at| **at <= sent) {
             *later = sent;
         }
     }
 
-    /// When the last write was sent that certainly came before `revision`, or made it.
-    fn sent_before(&self, revision: Revision) -> u64 {
-        self.sent_before.range(..=revision).next_back().map_or(0, |(_, at)| *at)
+    /// When the last write was sent that certainly came before `moment`, or made it.
+    fn sent_before(&self, moment: Moment) -> u64 {
+        self.sent_before.range(..=moment).next_back().map_or(0, |(_, at)| *at)
     }
 
     fn version(&mut self, record: &Record, version: &Version) {
         self.learn(Some(version.revision));
         let uid = version.object.uid();
         let before = uid.and_then(|uid| self.latest.insert(uid, self.versions.len()));
-        self.versions.push(Seen { seq: record.seq, at_ms: record.at_ms, version: version.clone(), before });
+        let (seq, at_ms, epoch) = (record.seq, record.at_ms, self.epoch);
+        self.versions.push(Seen { seq, at_ms, version: version.clone(), epoch, before });
     }
 
     /// Whether the version falls between the sending and the answer of a write.
-    fn in_window(&self, w: &Write, version: &Version) -> bool {
+    fn in_window(&self, w: &Write, seen: &Seen) -> bool {
         let answered = w.answer.as_ref().filter(|(_, a)| a.status.is_some()).map(|(seq, _)| *seq);
-        version.revision > w.newer_than && answered.is_none_or(|at| at >= self.sent_before(version.revision))
+        seen.epoch == w.epoch
+            && seen.version.revision > w.newer_than
+            && answered.is_none_or(|at| at >= self.sent_before(seen.moment()))
     }
 
     /// Claims by uid and resourceVersion. A write that changed nothing is answered with somebody else's version; mostly
@@ -224,18 +260,17 @@ impl Ledger {
     fn named_claims(&self, seen: &Seen) -> Vec<&Write> {
         let version = &seen.version;
         let Some(uid) = version.object.uid() else { return Vec::new() };
-        let ids = self.named.get(&(uid, version.revision)).into_iter().flatten();
+        let ids = self.named.get(&(uid, seen.moment())).into_iter().flatten();
         // Taking away the last finalizer is answered with the version that still has it; what it made is the deletion.
         let ended_it = |w: &Write| w.took_last_finalizer() && !version.object.finalizers().is_empty();
         let writes = ids.filter_map(|id| self.writes.get(id));
-        writes.filter(|w| self.in_window(w, version) && !ended_it(w)).collect()
+        writes.filter(|w| self.in_window(w, seen) && !ended_it(w)).collect()
     }
 
     /// Claims by uid or name, for answers that do not name what they made. Any answer beats none.
     fn joined_claims(&self, seen: &Seen) -> Vec<&Write> {
         let vague = self.vague.iter().filter_map(|id| self.writes.get(id));
-        let answered: Vec<&Write> =
-            vague.filter(|w| self.in_window(w, &seen.version) && self.could_have(w, seen)).collect();
+        let answered: Vec<&Write> = vague.filter(|w| self.in_window(w, seen) && self.could_have(w, seen)).collect();
         let by_name = |w: &&Write| w.info.verb != Verb::DeleteCollection;
         match answered.iter().copied().filter(by_name).collect::<Vec<_>>() {
             named if !named.is_empty() => named,
@@ -247,7 +282,7 @@ impl Ledger {
     /// Writes of unknown outcome that could have made it.
     fn open_claims(&self, seen: &Seen) -> Vec<&Write> {
         let open = self.open.iter().filter_map(|id| self.writes.get(id));
-        open.filter(|w| self.in_window(w, &seen.version) && self.is_plausible(w, seen)).collect()
+        open.filter(|w| self.in_window(w, seen) && self.is_plausible(w, seen)).collect()
     }
 
     fn before(&self, seen: &Seen) -> Option<&Version> {
@@ -309,6 +344,15 @@ impl Ledger {
             && same_uid
             && is_about(w, version)
             && (is_named(w, version) || w.info.verb == Verb::DeleteCollection)
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// Its place in the order of all versions of a history.
+    pub fn moment(&self) -> Moment {
+        Moment { epoch: self.epoch, revision: self.version.revision }
     }
 }
 

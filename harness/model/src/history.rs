@@ -53,6 +53,9 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// The store was put back: another etcd epoch begins, whose revisions cannot be compared with those of before. What is
+    /// there follows as found; what does not follow is gone without having been deleted.
+    Epoch(Epoch),
     /// The operator's process.
     Process(Process),
     /// A phase of the run begins.
@@ -321,6 +324,21 @@ pub enum VersionType {
     Modified,
     /// Gone.
     Deleted,
+}
+
+/// The beginning of an etcd epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Epoch {
+    /// The step that put the store back, `steps[1].try[0]`.
+    pub step: String,
+    /// The newest revision of the store before.
+    pub before: Revision,
+    /// Its revision now. When it is less, clients hold resourceVersions that are ahead of the server's.
+    pub now: Revision,
+    /// Whether a correct API server can do this: revisions go on from beyond the old ones, and watches from those are
+    /// answered 410.
+    pub legality: Legality,
 }
 
 /// What an operator's process does.

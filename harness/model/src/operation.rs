@@ -201,6 +201,20 @@ pub enum StepAction {
     Drift(Drift),
     /// Something happens to a node, and is undone.
     Node(NodeFault),
+    /// The API server stops, refuses connections for a while, and starts again.
+    RestartApiserver(RestartApiserver),
+    /// etcd's clock stops for a while: requests hang, and go on.
+    FreezeEtcd(FreezeEtcd),
+    /// Many creates or patches at once.
+    Load(Load),
+    /// Keeps the state of etcd under a name.
+    Snapshot(Snapshot),
+    /// Puts a snapshot back, with the operator alive.
+    Restore(Restore),
+    /// Takes permissions from the operator, until heal.
+    Revoke(Revoke),
+    /// An admission webhook stands in the way, until heal.
+    Webhook(Webhook),
 }
 
 impl StepAction {
@@ -208,6 +222,11 @@ impl StepAction {
     pub fn name(&self) -> String {
         let value = serde_json::to_value(self).ok();
         value.and_then(|v| v.as_object()?.keys().next().cloned()).unwrap_or_default()
+    }
+
+    /// Whether it disturbs the control plane itself, and with it every run that shares it.
+    pub fn disturbs_control_plane(&self) -> bool {
+        matches!(self, Self::RestartApiserver(_) | Self::FreezeEtcd(_) | Self::Restore(_))
     }
 }
 
@@ -610,4 +629,147 @@ impl NodeAction {
     pub fn lasts(self) -> bool {
         self != Self::RestartRuntime
     }
+}
+
+/// `restartApiserver`: on provider local. The writers are held until the harness has seen all that they wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct RestartApiserver {
+    /// How long it stays down before it is started, which takes some seconds more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Period>,
+}
+
+/// `freezeEtcd`: on provider local.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FreezeEtcd {
+    /// For how long.
+    pub elapsed: Period,
+}
+
+/// `load`: exactly one of `create` and `patch`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Load {
+    /// Makes many objects of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create: Option<LoadCreate>,
+    /// Changes objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<LoadPatch>,
+    /// They are sent evenly over this time; without it as fast as they are answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<Period>,
+    /// So many at once; default 20.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<usize>,
+}
+
+/// `create` of a `load`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LoadCreate {
+    /// A file with one object; the copies are called `NAME-1`, `NAME-2`, ….
+    pub file: String,
+    /// How many.
+    pub count: u32,
+}
+
+/// `patch` of a `load`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LoadPatch {
+    /// Which objects: one after the other, and from the beginning again.
+    #[serde(rename = "ref")]
+    pub target: Ref,
+    /// A merge patch; `$i` in its strings is the number of the patch, from 1.
+    pub set: Value,
+    /// How many; default one for each object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+}
+
+/// `snapshot`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Snapshot {
+    /// What `restore` calls it.
+    pub name: String,
+    /// Of what.
+    pub of: SnapshotOf,
+}
+
+/// What a snapshot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SnapshotOf {
+    /// The store of the API server, as `etcdctl snapshot save` takes it.
+    Etcd,
+}
+
+/// `restore`: on provider local. etcd, API server and controllers stop, and start with the snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Restore {
+    /// The snapshot.
+    pub from: String,
+    /// Revisions go on from so far beyond the snapshot's: what clients hold is then older than all that comes. Without it
+    /// revisions repeat themselves, which breaks the API's contract. Goes with `markCompacted`, as in `etcdutl`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bump_revision: Option<u64>,
+    /// Watches from a revision of before are answered 410, so that clients list again.
+    #[serde(default)]
+    pub mark_compacted: bool,
+}
+
+/// `revoke`: the operator's roles lose these permissions; heal gives them back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Revoke {
+    /// `create`, `patch`, …
+    pub verbs: Vec<String>,
+    /// `pods`, `statefulsets.apps`, `databases.example.com/status`.
+    pub resources: Vec<String>,
+}
+
+/// `webhook`: a validating webhook of the harness's for the run's namespaces; heal removes it. On provider local.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Webhook {
+    /// `pods`, `statefulsets.apps`: which requests are asked about.
+    pub resources: Vec<String>,
+    /// `CREATE`, `UPDATE`, `DELETE`; default `CREATE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<String>,
+    /// What it does.
+    #[serde(rename = "do")]
+    pub action: WebhookAction,
+    /// What the API server makes of a webhook that fails: default `Fail`, which refuses the request.
+    #[serde(default)]
+    pub failure_policy: FailurePolicy,
+}
+
+/// What a webhook does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WebhookAction {
+    /// Nobody listens.
+    Down,
+    /// It answers too late: the API server gives up after a second.
+    Slow,
+    /// Its certificate is signed by somebody else than its configuration says.
+    WrongCertificate,
+    /// It refuses.
+    Deny,
+}
+
+/// As in `ValidatingWebhookConfiguration`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FailurePolicy {
+    /// The request is refused.
+    #[default]
+    Fail,
+    /// The request goes on.
+    Ignore,
 }

@@ -4,7 +4,7 @@ use crate::{
     Period, Seed,
     fault::{Fault, Legality},
     invariants::Invariants,
-    operation::Step,
+    operation::{Operation, Step},
     suite::Named,
 };
 use indexmap::IndexMap;
@@ -66,6 +66,18 @@ pub struct ScenarioSpec {
     pub gate: Option<Vec<Legality>>,
     /// Settings of invariants.
     pub invariants: Invariants,
+}
+
+impl ScenarioSpec {
+    /// Whether it disturbs the control plane itself, so that no other run can share it.
+    pub fn disturbs_control_plane(&self) -> bool {
+        let operations = |s: &Step| s.attempt.iter().chain(&s.catch).chain(&s.finally).any(disturbs);
+        self.steps.iter().any(operations)
+    }
+}
+
+fn disturbs(operation: &Operation) -> bool {
+    operation.action.disturbs_control_plane()
 }
 
 /// What a scenario needs from its provider.

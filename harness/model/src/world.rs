@@ -83,6 +83,13 @@ impl World {
         self.kinds.iter().find(|k| k.group == resource.group && k.resource == resource.resource)
     }
 
+    /// Another etcd epoch begins: nothing of what was known holds.
+    pub fn begin_epoch(&mut self) {
+        self.live.clear();
+        self.places.clear();
+        self.gone.clear();
+    }
+
     /// Goes on by one version.
     pub fn apply(&mut self, version: &Version) {
         let (Some(name), Some(uid)) = (version.object.name(), version.object.uid()) else { return };

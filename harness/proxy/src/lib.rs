@@ -25,6 +25,7 @@ mod status;
 mod tunnel;
 mod upstream;
 mod watch;
+mod webhook;
 mod wire;
 
 pub use bind::{Bind, HostPort};
@@ -34,3 +35,4 @@ pub use exec::ExecAnswer;
 pub use listener::Listener;
 pub use proxy::Proxy;
 pub use upstream::Upstream;
+pub use webhook::{Webhook, WebhookDoes};

@@ -97,6 +97,19 @@ impl Listener {
         self.path.set_condition(Condition::default());
     }
 
+    /// The API server is about to go: the socket closes, open connections are reset, and requests that are upstream go on
+    /// and are recorded.
+    pub fn begin_outage(&self, cause: &str) {
+        // First, so that nobody is accepted after this returns.
+        lock(&self.socket).take();
+        self.path.begin_outage(cause);
+    }
+
+    /// The API server is back, or will be: the socket opens once it takes connections.
+    pub fn end_outage(&self) {
+        self.path.end_outage();
+    }
+
     /// Nothing new of this actor passes; requests that are upstream go on and are recorded.
     pub fn close_gate(&self) {
         self.path.set_gate(true);

@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -38,6 +38,8 @@ pub(crate) struct Path {
     condition: watch::Sender<Condition>,
     /// Whether the API server takes no connections.
     server_down: watch::Sender<bool>,
+    /// It counts as dead, whether it takes connections or not.
+    outage: AtomicBool,
     gate: watch::Sender<Gate>,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     streams: Mutex<BTreeMap<StreamId, OpenStream>>,
@@ -89,6 +91,7 @@ impl Path {
             stop: CancellationToken::new(),
             condition: watch::Sender::new(Condition::default()),
             server_down: watch::Sender::new(false),
+            outage: AtomicBool::new(false),
             gate: watch::Sender::new(Gate::default()),
             connections: Mutex::default(),
             streams: Mutex::default(),
@@ -156,14 +159,21 @@ impl Path {
 
     /// The API server takes no connections: neither does its listener, until it is back.
     pub(crate) fn lose_server(self: &Arc<Self>) {
-        if self.server_down.send_replace(true) {
+        self.lose_server_because(None);
+    }
+
+    fn lose_server_because(self: &Arc<Self>, cause: Option<&str>) {
+        let was_down = self.server_down.send_replace(true);
+        if !was_down || cause.is_some() {
+            self.reset_connections(cause);
+        }
+        if was_down {
             return;
         }
-        self.reset_connections(None);
         let path = self.clone();
         self.tasks.spawn(async move {
             let back = async {
-                while !path.api_server.takes_connections().await {
+                while path.outage.load(Ordering::SeqCst) || !path.api_server.takes_connections().await {
                     tokio::time::sleep(PROBE).await;
                 }
             };
@@ -174,6 +184,17 @@ impl Path {
                 }
             }
         });
+    }
+
+    /// From now on the API server counts as dead.
+    pub(crate) fn begin_outage(self: &Arc<Self>, cause: &str) {
+        self.outage.store(true, Ordering::SeqCst);
+        self.lose_server_because(Some(cause));
+    }
+
+    /// It counts as alive again as soon as it takes connections.
+    pub(crate) fn end_outage(&self) {
+        self.outage.store(false, Ordering::SeqCst);
     }
 
     // === gate ===

@@ -104,6 +104,29 @@ async fn a_write_under_way_is_recorded_when_its_connection_is_reset() {
 }
 
 #[tokio::test]
+async fn in_an_outage_connections_are_refused_although_the_server_is_there() {
+    for version in VERSIONS {
+        let world = World::new().await;
+        let client = world.client(version);
+        let mut watch = client.watch().await.unwrap();
+        world.listener.begin_outage("steps[0]");
+        assert_eq!(watch.next().await, "broken", "{version:?}");
+        for _ in 0..2 {
+            let seen = soon("an error", client.get(CONFIGMAPS)).await.unwrap_err();
+            assert!(seen.to_lowercase().contains("refused"), "{version:?}: {seen}");
+        }
+        world.script.until("closed Fault by steps[0]").await;
+        world.listener.end_outage();
+        let again = async {
+            while client.get(&format!("{CONFIGMAPS}/x")).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the end of the outage", again).await;
+    }
+}
+
+#[tokio::test]
 async fn a_stopped_listener_is_gone() {
     let world = World::new().await;
     let client = world.client(Version::HTTP_2);

@@ -26,6 +26,13 @@ pub enum Event {
         /// Which phase.
         phase: Phase,
     },
+    /// How far a run's step is.
+    RunProgress {
+        /// As when it began.
+        key: String,
+        /// How far.
+        text: String,
+    },
     /// A run was judged.
     RunFinished(Box<Finished>),
     /// A run was not made.

@@ -48,6 +48,13 @@ impl Progress {
         }
     }
 
+    /// How far a step is.
+    pub(crate) fn step(&mut self, key: &str, text: String) {
+        if let Some(bar) = self.runs.get(key) {
+            bar.set_message(text);
+        }
+    }
+
     pub(crate) fn ended(&mut self, key: &str) {
         if let Some(bar) = self.runs.remove(key) {
             bar.finish_and_clear();

@@ -100,6 +100,11 @@ impl Reporter {
                     progress.phase(&key, phase);
                 }
             }
+            Event::RunProgress { key, text } => {
+                if let Some(progress) = &mut self.progress {
+                    progress.step(&key, text);
+                }
+            }
             Event::RunFinished(run) => self.finished(*run),
             Event::RunSkipped(run) => self.skipped(run),
             Event::CleanupFailed { of, why } => {

@@ -11,7 +11,7 @@ use crate::{
     stage::Stage,
     token::{self, Credentials},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use spiritlevel_cluster::kubelet_stub::{Completion, KubeletRules, PodMatch, PodPhase, PodState};
 use spiritlevel_model::{
     Actor, Meta, ResourceKey,
@@ -91,6 +91,18 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
     until_up(stage).await
 }
 
+/// The roles and bindings that the suite's files give to the operator.
+pub(crate) fn granted(stage: &Stage, around: &Surroundings<'_>) -> Result<Vec<Value>, Error> {
+    let plan = &stage.plan;
+    let mut rules = Vec::new();
+    for file in &plan.suite.operator.service_account.rbac {
+        let file = text(file, &around.bindings)?;
+        rules.extend(files::foreign_manifests(&around.suite_dir, &file)?);
+    }
+    let rewriter = Account { namespace: &plan.namespace, operator_namespace: &plan.operator_namespace };
+    Ok(rewriter.rewrite(&rules))
+}
+
 /// The operator's ServiceAccount with its permissions.
 async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>) -> Result<(), Error> {
     let plan = &stage.plan;
@@ -99,12 +111,7 @@ async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": system}});
     objects.create(&account).await?;
     let rewriter = Account { namespace: &plan.namespace, operator_namespace: system };
-    let mut rules = Vec::new();
-    for file in &plan.suite.operator.service_account.rbac {
-        let file = text(file, &around.bindings)?;
-        rules.extend(files::foreign_manifests(&around.suite_dir, &file)?);
-    }
-    let mut granted = rewriter.rewrite(&rules);
+    let mut granted = granted(stage, around)?;
     if plan.suite.operator.service_account.cluster_admin {
         let text = "the operator may do everything (clusterAdmin): its permissions are not tested".to_owned();
         stage.recorder.record(Event::Note { text });

@@ -6,7 +6,7 @@ use serde_json::Value;
 use spiritlevel_model::{
     Actor, Meta, RequestId, ResourceKey,
     fault::{Exchange, Firing, Frame, FrameFate, Stream, Until},
-    history::{Event, KindInfo, Reply, Version, VersionType},
+    history::{Epoch, Event, KindInfo, Reply, Version, VersionType},
     world::is_heartbeat,
 };
 use spiritlevel_proxy::Director;
@@ -92,6 +92,13 @@ impl Hub {
         for guest in inner.guests.iter().filter(|g| concerns(g.as_ref(), &version)) {
             guest.record(Event::Version(version.clone()));
         }
+    }
+
+    /// The store was put back: what is there is told anew.
+    pub(crate) fn epoch(&self, epoch: &Epoch) {
+        let mut inner = self.inner();
+        inner.cluster.clear();
+        inner.guests.iter().for_each(|g| g.record(Event::Epoch(epoch.clone())));
     }
 
     /// The witness lost its place, and with it versions of this object.

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::Mutex, task::JoinSet, time::Instant};
 
 /// A control plane with its witness, its proxy and its kubelet stub.
 pub struct Lane {
@@ -29,8 +29,8 @@ pub struct Lane {
     kinds: Vec<Kind>,
     times: LaneTimes,
     /// Proves the deletion of a namespace, beside the runs.
-    canary: JoinSet<()>,
-    /// Why that failed.
+    canary: Mutex<JoinSet<()>>,
+    /// Why it cannot be used, although its processes live.
     unproven: Arc<OnceLock<String>>,
 }
 
@@ -60,6 +60,10 @@ pub struct Clients {
     pub touch: Client,
     /// Releases leases of the dead.
     pub lease: Client,
+    /// Takes permissions from the operator and gives them back.
+    pub revoke: Client,
+    /// Makes and removes configurations of webhooks.
+    pub webhook: Client,
 }
 
 impl Lane {
@@ -92,6 +96,8 @@ impl Lane {
             conflict: client(Actor::harness("conflict"), Identity::Harness)?,
             touch: client(Actor::harness("touch"), Identity::Harness)?,
             lease: client(Actor::harness("lease"), Identity::Harness)?,
+            revoke: client(Actor::harness("revoke"), Identity::Harness)?,
+            webhook: client(Actor::harness("webhook"), Identity::Harness)?,
         };
         let stub = client(Actor::kubelet_stub(), Identity::KubeletStub)?;
         // Before the controllers: the collector then knows the kinds from its first moment on.
@@ -126,6 +132,7 @@ impl Lane {
                 let _ = told.set(format!("namespaces are not deleted: {}", Error::from(e).chain()));
             }
         });
+        let canary = Mutex::new(canary);
         Ok(Self { cluster, proxy, hub, witness, kubelet, clients, user, listeners, kinds, times, canary, unproven })
     }
 
@@ -152,6 +159,26 @@ impl Lane {
     /// Our own clients.
     pub fn clients(&self) -> &Clients {
         &self.clients
+    }
+
+    /// Where our own clients, the kubelet stub and the built-in controllers are heard.
+    pub(crate) fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// Sees every object version.
+    pub(crate) fn witness(&self) -> &Witness {
+        &self.witness
+    }
+
+    /// Nothing that is seen on it can be trusted from now on.
+    pub(crate) fn give_up(&self, why: String) {
+        let _ = self.unproven.set(why);
+    }
+
+    /// Waits until nothing is proven any more: the canaries speak to the API server.
+    pub(crate) async fn until_proven(&self) {
+        while self.canary.lock().await.join_next().await.is_some() {}
     }
 
     /// The stand-in for kubelets, where there are none.
@@ -189,8 +216,8 @@ impl Lane {
     }
 
     /// Ends everything. Watches are cut first: an API server waits for them.
-    pub async fn stop(mut self) -> Result<(), Error> {
-        self.canary.shutdown().await;
+    pub async fn stop(self) -> Result<(), Error> {
+        self.canary.lock().await.shutdown().await;
         self.witness.stop().await;
         if let Some(kubelet) = self.kubelet {
             kubelet.stop().await;

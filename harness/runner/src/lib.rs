@@ -13,6 +13,7 @@ mod harness_writes;
 pub mod hub;
 mod inside;
 pub mod lane;
+mod outage;
 pub mod place;
 mod probe;
 pub mod project;

@@ -113,6 +113,10 @@ impl Recorder {
         if let Event::Version(version) = &event {
             live.see(version, at_ms);
         }
+        if let Event::Epoch(_) = &event {
+            live.world.begin_epoch();
+            live.seen.clear();
+        }
         if matches!(event, Event::Phase(_) | Event::Process(_) | Event::Step(_) | Event::Fault(_)) {
             live.last_cause_ms = at_ms;
         }

@@ -12,7 +12,7 @@ use crate::{
     recorder::{Live, Recorder},
     settle::{Goal, not_converged, settle},
     stage::Stage,
-    steps::{Failure, Play},
+    steps::{Failure, Play, undo_all},
 };
 use serde_json::Value;
 use spiritlevel_model::{
@@ -52,6 +52,8 @@ pub struct RunInput {
     pub module: Option<PathBuf>,
     /// Hears of each phase.
     pub on_phase: Arc<dyn Fn(Phase) + Send + Sync>,
+    /// Hears how far a step is.
+    pub on_progress: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 /// What a run was.
@@ -140,6 +142,7 @@ async fn perform(input: RunInput) -> Result<RunOutput, Error> {
     let clients = lane.clients();
     let writes = HarnessWrites::new(clients.conflict.clone(), clients.lease.clone(), &dir.join("undo.jsonl"));
     let stage = Stage::new(plan.clone(), recorder.clone(), writes).map_err(Error::Input)?;
+    stage.heard_by(input.on_progress.clone());
     let private = tempfile::Builder::new()
         .prefix("spiritlevel-run-")
         .tempdir()
@@ -213,6 +216,7 @@ async fn phases(stage: &Arc<Stage>, around: &Surroundings<'_>, phase: &impl Fn(P
     if let Err(Failure::Broken(_)) = played {
         // The history says which step; nothing that follows would mean anything.
         stage.heal_all();
+        undo_all(stage, lane).await;
         return Ok(());
     }
     if played.is_ok() {
@@ -220,6 +224,7 @@ async fn phases(stage: &Arc<Stage>, around: &Surroundings<'_>, phase: &impl Fn(P
     }
     phase(Phase::Heal);
     stage.heal_all();
+    undo_all(stage, lane).await;
     thaw(stage, lane).await;
     let (t, quiet) = (plan.invariants.converges.unwrap_or(DEFAULT_LIMIT).0, plan.invariants.quiet.map(|q| q.window));
     reconnected(stage, plan.invariants.process_health.unwrap_or(DEFAULT_LIMIT).0.min(t)).await;

@@ -7,6 +7,7 @@ use crate::{
     place::{Place, cannot, place},
     run::{Cleanup, RunInput, RunOutput, broken, report_dir, run},
 };
+use futures::future::OptionFuture;
 use serde_json::Value;
 use spiritlevel_cluster::Progress;
 use spiritlevel_model::{history::Phase, plan::Plan, suite::OperatorScope};
@@ -50,6 +51,8 @@ pub enum SessionEvent {
     RunStarted(Box<Plan>),
     /// A run is in another phase. Runs are told apart by their namespace: repetitions share a title.
     RunPhase(String, Phase),
+    /// How far a step of a run is.
+    RunProgress(String, String),
     /// A run was judged.
     RunFinished(Box<RunOutput>),
     /// A run that this provider cannot do.
@@ -179,7 +182,7 @@ async fn all(
         running.spawn(async move {
             // The lane's turn first: who waits for it must not keep a place from others.
             let Ok(_turn) = slot.turns.acquire().await else { return };
-            let Ok(_place) = places.acquire().await else { return };
+            let Ok(place) = places.acquire().await else { return };
             if failed.is_cancelled() || cancel.is_cancelled() {
                 return;
             }
@@ -189,6 +192,9 @@ async fn all(
                 Ok(lane) => {
                     let (run_namespace, hears) = (plan.namespace.clone(), tell.clone());
                     let on_phase = Arc::new(move |phase| hears(SessionEvent::RunPhase(run_namespace.clone(), phase)));
+                    let (run_namespace, hears) = (plan.namespace.clone(), tell.clone());
+                    let on_progress =
+                        Arc::new(move |text| hears(SessionEvent::RunProgress(run_namespace.clone(), text)));
                     let begun = tokio::time::Instant::now();
                     let input = RunInput {
                         plan,
@@ -198,6 +204,7 @@ async fn all(
                         binary: built.binary,
                         module: built.module,
                         on_phase,
+                        on_progress,
                     };
                     let mut output = Box::pin(run(input)).await;
                     output.verdict.duration_ms = (begun.elapsed().as_secs_f64() * 1000.0).round();
@@ -208,7 +215,18 @@ async fn all(
             if keep {
                 output.cleanup = None;
             }
-            finish(output, &tell, &cleanups, fail_fast.then_some(&failed));
+            let failed = fail_fast.then_some(&failed);
+            if !output.plan.scenario.disturbs_control_plane() {
+                finish(output, &tell, &cleanups, failed);
+                return;
+            }
+            // The next run on this control plane takes it away under whatever still goes on.
+            drop(place);
+            let (title, cleanup) = (output.plan.title(), output.cleanup.take());
+            finish(output, &tell, &cleanups, failed);
+            if let Some(Err(e)) = OptionFuture::from(cleanup.map(Cleanup::finish)).await {
+                tell(SessionEvent::CleanupFailed(title, e.chain()));
+            }
         });
     }
     loop {
@@ -275,8 +293,10 @@ struct Wanted {
 
 impl Slots {
     fn assign(&mut self, plan: &Plan, place: Place, crds: Vec<Value>, jobs: usize) -> usize {
-        let exclusive = plan.suite.operator.scope == OperatorScope::Cluster;
-        let owner = if exclusive { build_key(plan) } else { String::new() };
+        let disturbs = plan.scenario.disturbs_control_plane();
+        let exclusive = disturbs || plan.suite.operator.scope == OperatorScope::Cluster;
+        // Those that disturb it take turns on one that they have for themselves.
+        let owner = if exclusive { format!("{}{disturbs}", build_key(plan)) } else { String::new() };
         let name = |crd: &Value| crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let crds: BTreeMap<String, Value> = crds.into_iter().map(|c| (name(&c), c)).collect();
         let fits = |w: &Wanted| {

@@ -2,7 +2,9 @@
 
 mod awaiting;
 
-use crate::{conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
+use crate::{
+    conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica, steps::Undo,
+};
 use awaiting::Awaited;
 use futures::future::BoxFuture;
 use spiritlevel_model::{
@@ -40,10 +42,17 @@ pub(crate) struct Stage {
     touches: Mutex<BTreeMap<RequestId, Touch>>,
     /// Containers that a step has frozen: node and id.
     frozen: Mutex<BTreeSet<(String, String)>>,
+    /// What steps did and heal undoes.
+    undo: Mutex<Vec<Undo>>,
     replicas: RwLock<Vec<Arc<Replica>>>,
     myself: OnceLock<Weak<Stage>>,
+    /// Hears of how far a step is.
+    listener: OnceLock<Says>,
     tasks: TaskTracker,
 }
+
+/// Hears lines about what is being done.
+pub(crate) type Says = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Stage {
     /// All faults disarmed, no replicas yet. An error names the fault whose CEL does not compile.
@@ -62,13 +71,27 @@ impl Stage {
             healed: watch::Sender::default(),
             touches: Mutex::default(),
             frozen: Mutex::default(),
+            undo: Mutex::default(),
             replicas: RwLock::default(),
             myself: OnceLock::new(),
+            listener: OnceLock::new(),
             tasks: TaskTracker::new(),
         });
         // Set once, right here.
         let _ = stage.myself.set(Arc::downgrade(&stage));
         Ok(stage)
+    }
+
+    /// Who hears of how far a step is; once.
+    pub(crate) fn heard_by(&self, listener: Says) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// Tells how far a step is.
+    pub(crate) fn say(&self, text: String) {
+        if let Some(listener) = self.listener.get() {
+            listener(text);
+        }
     }
 
     /// All namespaces of the run: the subjects' first, then the operator's, then further ones.
@@ -106,6 +129,11 @@ impl Stage {
 
     fn myself(&self) -> Option<Arc<Self>> {
         self.myself.get().and_then(Weak::upgrade)
+    }
+
+    /// What steps did and heal undoes.
+    pub(crate) fn undo(&self) -> MutexGuard<'_, Vec<Undo>> {
+        self.undo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn touches(&self) -> MutexGuard<'_, BTreeMap<RequestId, Touch>> {

@@ -12,23 +12,35 @@ use spiritlevel_model::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 /// Shared by all runs on a control plane.
 pub(crate) struct Witness {
     client: Client,
     hub: Arc<Hub>,
     watched: Mutex<BTreeSet<ResourceKey>>,
+    watches: Mutex<Vec<KindWatch>>,
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// How much the witness may rely on what it knew before it paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// It had seen all, and since then only the API server itself can have written.
+    CaughtUp,
+    /// Something may have been missed.
+    Doubtful,
+    /// Another past begins: what it knew is void.
+    Anew,
 }
 
 impl Witness {
     /// Watches nothing yet.
     pub(crate) fn new(client: Client, hub: Arc<Hub>) -> Self {
-        Self { client, hub, watched: Mutex::default(), tasks: Mutex::default() }
+        Self { client, hub, watched: Mutex::default(), watches: Mutex::default(), tasks: Mutex::default() }
     }
 
     /// Discovers kinds and watches those that are new. Returns all, once every watch is open.
@@ -42,28 +54,67 @@ impl Witness {
         };
         let mut lists = JoinSet::new();
         for kind in new {
-            let (client, hub) = (self.client.clone(), self.hub.clone());
-            lists.spawn(async move {
-                let mut watch = KindWatch { client, hub, kind, known: BTreeMap::new() };
-                let revision = watch.list(First::Yes).await?;
-                Ok::<_, kube::Error>((watch, revision))
-            });
+            let watch = KindWatch { client: self.client.clone(), hub: self.hub.clone(), kind, known: Arc::default() };
+            self.watches().push(watch.clone());
+            lists.spawn(watch.listed(First::Yes));
         }
+        self.follow_all(lists).await?;
+        Ok(kinds)
+    }
+
+    fn watches(&self) -> MutexGuard<'_, Vec<KindWatch>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn follow_all(&self, mut lists: JoinSet<Result<(KindWatch, u64), kube::Error>>) -> Result<(), Error> {
         while let Some(listed) = lists.join_next().await {
             let Ok(listed) = listed else { continue };
             let (watch, revision) = listed.map_err(Error::request("list every kind for the witness"))?;
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             tasks.spawn(watch.follow(revision));
         }
-        Ok(kinds)
+        Ok(())
     }
 
-    /// Ends all watches.
+    /// Waits until all that the API server has is known here. Only for when nobody writes; says whether it came to that.
+    pub(crate) async fn caught_up(&self, limit: Duration) -> bool {
+        let watches = self.watches().clone();
+        let all = async {
+            for watch in &watches {
+                // The watch brings what is missing; there is no event for its having brought all.
+                while !watch.is_up_to_date().await {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        };
+        tokio::time::timeout(limit, all).await.is_ok()
+    }
+
+    /// Lists every kind again and goes on watching. Nobody may write before this returns.
+    pub(crate) async fn resume(&self, how: Resume) -> Result<(), Error> {
+        let mut lists = JoinSet::new();
+        for watch in self.watches().iter().cloned() {
+            if how == Resume::Anew {
+                watch.known().clear();
+            }
+            lists.spawn(watch.listed(match how {
+                Resume::Anew => First::Yes,
+                Resume::CaughtUp => First::Trusted,
+                Resume::Doubtful => First::No,
+            }));
+        }
+        self.follow_all(lists).await
+    }
+
+    /// Ends all watches, until [`Self::resume`].
     pub(crate) async fn stop(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         tasks.shutdown().await;
     }
 }
+
+/// How long an API server that has just started may take to fill its caches.
+const FILLS: Duration = Duration::from_secs(60);
 
 /// Events are messages about objects, stored under two names; everything else that can be watched is.
 fn is_watched(kind: &Kind) -> bool {
@@ -84,14 +135,17 @@ fn info(kind: &Kind) -> KindInfo {
 enum First {
     Yes,
     No,
+    /// Not the first, and nothing can have been missed but what the API server writes when it starts.
+    Trusted,
 }
 
+#[derive(Clone)]
 struct KindWatch {
     client: Client,
     hub: Arc<Hub>,
     kind: KindInfo,
     /// The latest version of each object by uid: what a new list is compared with.
-    known: BTreeMap<String, Known>,
+    known: Arc<Mutex<BTreeMap<String, Known>>>,
 }
 
 struct Known {
@@ -116,12 +170,42 @@ impl KindWatch {
         http::Request::get(self.url(query)).body(Vec::new()).map_err(kube::Error::HttpError)
     }
 
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn listed(mut self, first: First) -> Result<(Self, u64), kube::Error> {
+        let begun = Instant::now();
+        loop {
+            match self.list(first).await {
+                Ok(revision) => return Ok((self, revision)),
+                // An API server that is ready may still say that it fills the cache of a kind.
+                Err(kube::Error::Api(status)) if status.code == 429 && begun.elapsed() < FILLS => pause().await,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Whether a list of now says nothing new.
+    async fn is_up_to_date(&self) -> bool {
+        let Ok(request) = self.request("limit=0") else { return false };
+        let Ok(list) = self.client.request::<Value>(request).await else { return false };
+        let known = self.known();
+        let items = || list["items"].as_array().into_iter().flatten();
+        let there: BTreeSet<String> = items().filter_map(|o| Some(o.uid()?.0)).collect();
+        let new = |o: &Value| {
+            let (Some(uid), Some(at)) = (o.uid(), o.revision()) else { return false };
+            known.get(&uid.0).is_none_or(|k| k.revision < at.0)
+        };
+        !items().any(new) && known.keys().all(|uid| there.contains(uid))
+    }
+
     /// Lists; what is there the first time was found, later differences mean that versions were missed.
     async fn list(&mut self, first: First) -> Result<u64, kube::Error> {
         let list: Value = self.client.request(self.request("limit=0")?).await?;
         let revision = list.revision().map_or(0, |r| r.0);
-        if first == First::No {
-            self.forget_missing(&list);
+        if first != First::Yes {
+            self.forget_missing(&list, first);
         }
         for item in list["items"].as_array().into_iter().flatten() {
             let mut object = item.clone();
@@ -129,7 +213,7 @@ impl KindWatch {
             object["apiVersion"] = json!(self.kind.api_version());
             object["kind"] = json!(self.kind.kind);
             let (Some(uid), Some(at)) = (object.uid(), object.revision()) else { continue };
-            let before = self.known.insert(uid.0, Known::of(&object, at.0));
+            let before = self.known().insert(uid.0, Known::of(&object, at.0));
             if before.is_some_and(|b| b.revision == at.0) {
                 continue;
             }
@@ -143,12 +227,12 @@ impl KindWatch {
     }
 
     /// What a later list no longer has was deleted unseen.
-    fn forget_missing(&mut self, list: &Value) {
+    fn forget_missing(&mut self, list: &Value, first: First) {
         let there: BTreeSet<String> =
             list["items"].as_array().into_iter().flatten().filter_map(|o| Some(o.uid()?.0)).collect();
-        let missing: Vec<String> = self.known.keys().filter(|uid| !there.contains(*uid)).cloned().collect();
+        let missing: Vec<String> = self.known().keys().filter(|uid| !there.contains(*uid)).cloned().collect();
         for uid in missing {
-            let Some(known) = self.known.remove(&uid) else { continue };
+            let Some(known) = self.known().remove(&uid) else { continue };
             let revision = list.revision().unwrap_or_default();
             let object = json!({
                 "apiVersion": self.kind.api_version(), "kind": self.kind.kind,
@@ -156,7 +240,9 @@ impl KindWatch {
                     "resourceVersion": revision.0.to_string()},
             });
             let resource = self.kind.key();
-            self.hub.witness_lost(&resource, &object, "the watch expired and a deletion was missed");
+            if first == First::No {
+                self.hub.witness_lost(&resource, &object, "the watch expired and a deletion was missed");
+            }
             self.hub.version(Version { resource, kind: VersionType::Deleted, revision, object });
         }
     }
@@ -194,9 +280,9 @@ impl KindWatch {
             let (Some(uid), Some(at)) = (object.uid(), object.revision()) else { continue };
             *revision = at.0;
             if kind == VersionType::Deleted {
-                self.known.remove(&uid.0);
+                self.known().remove(&uid.0);
             } else {
-                self.known.insert(uid.0, Known::of(&object, at.0));
+                self.known().insert(uid.0, Known::of(&object, at.0));
             }
             self.hub.version(Version { resource: self.kind.key(), kind, revision: Revision(at.0), object });
         }

@@ -58,12 +58,17 @@ pub(crate) async fn help(program: &Path) -> Result<String, Error> {
     output(program, "--help").await
 }
 
-fn is_program(path: &Path) -> bool {
+pub(super) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 async fn verify(program: &Path, before: &str, wanted: &str) -> Result<(), Error> {
-    let output = output(program, "--version").await?;
+    verify_by(program, "--version", before, wanted).await
+}
+
+/// Whether what the program prints when it is given `argument` is of the wanted minor version.
+pub(super) async fn verify_by(program: &Path, argument: &str, before: &str, wanted: &str) -> Result<(), Error> {
+    let output = output(program, argument).await?;
     let found = output.lines().next().unwrap_or_default().trim();
     let minor = |version: &str| {
         let mut parts = version.trim_start_matches('v').split('.').map(str::to_owned);

@@ -22,14 +22,24 @@ struct Module {
     ldflags: fn() -> String,
 }
 
+const ETCD_FILES: [(&str, &str); 3] = [
+    ("go.mod", include_str!("../../control-plane/etcd/go.mod")),
+    ("go.sum", include_str!("../../control-plane/etcd/go.sum")),
+    ("main.go", include_str!("../../control-plane/etcd/main.go")),
+];
+
+/// Only for those who restore snapshots.
+const ETCDUTL: Module = Module {
+    name: "etcdutl",
+    files: ETCD_FILES,
+    packages: &["go.etcd.io/etcd/etcdutl/v3"],
+    ldflags: || "-s -w".to_owned(),
+};
+
 const MODULES: [Module; 2] = [
     Module {
         name: "etcd",
-        files: [
-            ("go.mod", include_str!("../../control-plane/etcd/go.mod")),
-            ("go.sum", include_str!("../../control-plane/etcd/go.sum")),
-            ("main.go", include_str!("../../control-plane/etcd/main.go")),
-        ],
+        files: ETCD_FILES,
         packages: &["spiritlevel.dev/control-plane/etcd"],
         ldflags: || "-s -w".to_owned(),
     },
@@ -51,7 +61,25 @@ pub(super) async fn fill(
     sources: &Sources,
     progress: &dyn Progress,
 ) -> Result<Result<(), String>, Error> {
-    for module in &MODULES {
+    modules(&MODULES, directory, sources, progress).await
+}
+
+/// Builds `etcdutl` into `directory`.
+pub(super) async fn etcdutl(
+    directory: &Path,
+    sources: &Sources,
+    progress: &dyn Progress,
+) -> Result<Result<(), String>, Error> {
+    modules(&[ETCDUTL], directory, sources, progress).await
+}
+
+async fn modules(
+    modules: &[Module],
+    directory: &Path,
+    sources: &Sources,
+    progress: &dyn Progress,
+) -> Result<Result<(), String>, Error> {
+    for module in modules {
         let scratch = tempfile::Builder::new().prefix("spiritlevel-build-").tempdir();
         let scratch = scratch.map_err(|source| Error::io("make a directory in", std::env::temp_dir(), source))?;
         for (name, content) in module.files {
@@ -107,7 +135,7 @@ async fn watch(go: &mut Child, module: &Module, log: &Path, progress: &dyn Progr
         module
             .packages
             .iter()
-            .map(|package| package.rsplit('/').next().unwrap_or(package))
+            .map(|package| package.trim_end_matches("/v3").rsplit('/').next().unwrap_or(package))
             .collect::<Vec<_>>()
             .join(" and ")
     ));
@@ -159,6 +187,7 @@ mod tests {
     fn the_embedded_modules_pin_the_versions_that_are_named() {
         let go_mod = |index: usize| MODULES[index].files[0].1;
         assert!(go_mod(0).contains(&format!("go.etcd.io/etcd/server/v3 {}", super::super::ETCD_VERSION)));
+        assert!(ETCDUTL.files[0].1.contains(&format!("{} {}", ETCDUTL.packages[0], super::super::ETCD_VERSION)));
         assert!(go_mod(1).contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}")));
         assert!(kubernetes_ldflags().ends_with("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"));
     }

@@ -36,10 +36,16 @@ pub(super) async fn fill(
         }
         make_executable(&target)?;
     }
-    etcd(directory, sources, progress).await
+    etcd("etcd", directory, sources, progress).await
 }
 
-async fn etcd(directory: &Path, sources: &Sources, progress: &dyn Progress) -> Result<Result<(), String>, Error> {
+/// Takes one program out of etcd's release.
+pub(super) async fn etcd(
+    program: &str,
+    directory: &Path,
+    sources: &Sources,
+    progress: &dyn Progress,
+) -> Result<Result<(), String>, Error> {
     let (os, arch) = platform();
     let folder = format!("etcd-{ETCD_VERSION}-{os}-{arch}");
     let archive_name = format!("{folder}.tar.gz");
@@ -52,12 +58,12 @@ async fn etcd(directory: &Path, sources: &Sources, progress: &dyn Progress) -> R
     }
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(&archive).arg("-C").arg(directory);
-    tar.arg("--strip-components=1").arg(format!("{folder}/etcd"));
+    tar.arg("--strip-components=1").arg(format!("{folder}/{program}"));
     if let Err(reason) = run(tar, "tar").await {
         return full_disk_or(directory, reason);
     }
     fs::remove_file(&archive).map_err(|source| Error::io("remove", &archive, source))?;
-    make_executable(&directory.join("etcd"))?;
+    make_executable(&directory.join(program))?;
     Ok(Ok(()))
 }
 

@@ -6,6 +6,7 @@ mod binaries;
 mod build;
 mod cache;
 mod download;
+mod etcdutl;
 mod ladder;
 mod sources;
 
@@ -14,6 +15,7 @@ pub use ladder::obtain;
 pub use sources::Sources;
 
 pub(crate) use binaries::help;
+pub(crate) use etcdutl::etcdutl;
 
 /// The version of kube-apiserver and kube-controller-manager.
 pub const KUBERNETES_VERSION: &str = "v1.36.3";

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Mutex as StdMutex,
+    sync::{Mutex as StdMutex, atomic::AtomicU32},
     time::{Duration, Instant},
 };
 
@@ -16,11 +16,11 @@ use super::{
     LocalOptions,
     api_server::ApiServerStart,
     controller_manager::{self, ControllerManagerFiles},
-    etcd::Etcd,
+    etcd::{Etcd, EtcdStart},
 };
 use crate::{
     Cluster, CollectionProof, Component, Endpoint, Error, Exit, Identity, Kind, Nodes, Progress, RunDirectory,
-    assets::{self, Binaries},
+    assets::{self, Binaries, Sources},
     canary, clean, connect,
     identity::Tokens,
     kubeconfig,
@@ -31,9 +31,9 @@ use crate::{
 /// The first address of `--service-cluster-ip-range`: the Service `default/kubernetes`.
 const API_SERVICE_IP: &str = "10.0.0.1";
 /// Long enough for a clean end, short enough not to matter: nothing that they would still write is kept.
-const GRACE: Duration = Duration::from_secs(3);
+pub(super) const GRACE: Duration = Duration::from_secs(3);
 /// They hold no state, and what they were writing they will write again.
-const CONTROLLERS_GRACE: Duration = Duration::from_millis(200);
+pub(super) const CONTROLLERS_GRACE: Duration = Duration::from_millis(200);
 
 /// How long each phase of the start took; a phase that has not happened yet is zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,16 +58,20 @@ impl StartTimes {
 /// A running local control plane. Dropping it kills its processes; [`Cluster::stop`] also waits for their end.
 pub struct LocalCluster {
     // Declared before the directory: the processes go first.
-    controller_manager: Mutex<Option<Process>>,
+    pub(super) controller_manager: Mutex<Option<Process>>,
     api_server: Mutex<Option<Process>>,
-    etcd: Mutex<Option<Process>>,
-    api_server_start: ApiServerStart,
+    pub(super) etcd: Mutex<Option<Process>>,
+    pub(super) etcd_start: EtcdStart,
+    /// How often it was restored: each has a data folder of its own.
+    pub(super) restores: AtomicU32,
+    pub(super) sources: Sources,
+    pub(super) api_server_start: ApiServerStart,
     controllers: ControllerManagerFiles,
     endpoint: Endpoint,
     tokens: Tokens,
     times: StdMutex<StartTimes>,
-    start_timeout: Duration,
-    directory: RunDirectory,
+    pub(super) start_timeout: Duration,
+    pub(super) directory: RunDirectory,
 }
 
 // === impl LocalCluster ===
@@ -89,7 +93,12 @@ impl LocalCluster {
         progress.say(&format!("starting etcd and kube-apiserver {}", assets::KUBERNETES_VERSION));
         let mut phase = Instant::now();
         let deadline = || Deadline::after(options.start_timeout);
-        let etcd = Etcd::start(&binaries.etcd, directory.path(), &pki.ca_cert, deadline()).await?;
+        let etcd_start = EtcdStart {
+            program: binaries.etcd.clone(),
+            directory: directory.path().to_owned(),
+            ca_pem: pki.ca_cert.clone(),
+        };
+        let etcd = Etcd::start(&etcd_start, deadline()).await?;
         let etcd_took = phase.elapsed();
         phase = Instant::now();
         let admin_token = tokens.get(Identity::Admin);
@@ -110,6 +119,9 @@ impl LocalCluster {
             api_server: Mutex::new(Some(api_server)),
             api_server_start,
             etcd: Mutex::new(Some(etcd.process)),
+            etcd_start,
+            restores: AtomicU32::new(0),
+            sources: options.sources,
             endpoint,
             tokens,
             times: StdMutex::new(times),
@@ -141,9 +153,19 @@ impl LocalCluster {
     /// Stops the API server and starts it again with the same address, keys and store. Its watches end, and watches from
     /// a resourceVersion of before may be answered 410.
     pub async fn restart_api_server(&self) -> Result<(), Error> {
+        self.stop_api_server().await?;
+        self.start_api_server().await
+    }
+
+    /// Stops the API server, until [`Self::start_api_server`].
+    pub async fn stop_api_server(&self) -> Result<(), Error> {
+        let Some(mut running) = self.api_server.lock().await.take() else { return Err(Error::Stopped) };
+        running.stop(GRACE).await
+    }
+
+    /// Starts the stopped API server again, where it was.
+    pub async fn start_api_server(&self) -> Result<(), Error> {
         let mut slot = self.api_server.lock().await;
-        let Some(mut running) = slot.take() else { return Err(Error::Stopped) };
-        running.stop(GRACE).await?;
         let restarted = self.api_server_start.restart(&self.endpoint, Deadline::after(self.start_timeout)).await;
         *slot = Some(restarted.map_err(|error| self.root_cause(error))?);
         Ok(())
@@ -196,7 +218,7 @@ impl LocalCluster {
         self.run_controllers(&mut slot).await
     }
 
-    async fn run_controllers(&self, slot: &mut Option<Process>) -> Result<(), Error> {
+    pub(super) async fn run_controllers(&self, slot: &mut Option<Process>) -> Result<(), Error> {
         let process = self.ready_controllers().await.map_err(|error| self.root_cause(error))?;
         *slot = Some(process);
         Ok(())
@@ -214,7 +236,7 @@ impl LocalCluster {
     }
 
     /// A process that ended explains whatever failed because of it.
-    fn root_cause(&self, error: Error) -> Error {
+    pub(super) fn root_cause(&self, error: Error) -> Error {
         self.alive().map_or(error, Error::Ended)
     }
 

@@ -7,6 +7,7 @@ mod controller_manager;
 mod etcd;
 mod options;
 pub(crate) mod ports;
+mod snapshot;
 
 pub use crate::process::{Component, Exit};
 pub use control_plane::{LocalCluster, StartTimes};

@@ -9,13 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::TryStreamExt;
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     core::v1::{ConfigMap, ServiceAccount},
 };
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
 };
 use libtest_mimic::{Failed, Trial};
 use nix::{
@@ -43,6 +44,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("life/a_killed_child_is_reported_with_its_log", killed_child),
         trial("life/an_operators_own_token_has_only_its_own_rights", own_token),
         trial("life/a_restarted_api_server_keeps_its_address_and_objects", restarted_api_server),
+        trial("life/a_restored_etcd_has_what_the_snapshot_had", restored_etcd),
         trial("life/a_frozen_etcd_holds_writes_back", frozen_etcd),
         trial("life/a_start_that_cannot_succeed_ends_at_once_with_the_log", refused_start),
         trial("life/a_killed_harness_leaves_no_process_and_a_directory_to_sweep", killed_harness),
@@ -142,6 +144,46 @@ async fn restarted_api_server() -> Outcome {
     cluster.prove_collection(&[]).await?;
     cluster.stop().await?;
     Ok(())
+}
+
+async fn restored_etcd() -> Outcome {
+    let cluster = start_with_controllers().await?;
+    let say = |text: &str| eprintln!("{text}");
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client(Identity::User)?, "default");
+    let revision = async || -> Result<u64, Failed> {
+        let list = config_maps.list(&ListParams::default().limit(1)).await?;
+        Ok(list.metadata.resource_version.ok_or("a list without a version")?.parse()?)
+    };
+    config_maps.create(&PostParams::default(), &named("kept")).await?;
+    let (path, at) = (cluster.directory().path().join("snapshot.db"), revision().await?);
+    cluster.snapshot(&path).await?;
+    config_maps.delete("kept", &DeleteParams::default()).await?;
+    config_maps.create(&PostParams::default(), &named("late")).await?;
+    let before = revision().await?;
+
+    for bump in [Some(1_000_000), None] {
+        cluster.restore(&path, bump, &say).await?;
+        cluster.resume_controllers().await?;
+        let late = config_maps.get_opt("late").await?;
+        ensure(config_maps.get_opt("kept").await?.is_some() && late.is_none(), (bump, late))?;
+        let now = revision().await?;
+        match bump {
+            Some(by) => ensure(now >= at + by, (at, before, now))?,
+            None => ensure(now < at + 1_000_000, (at, before, now))?,
+        }
+        if bump.is_some() {
+            let mut watch = pin!(config_maps.watch(&WatchParams::default(), &before.to_string()).await?);
+            let told = watch.try_next().await;
+            let expired = |code: u16| code == 410;
+            let is_expired = match &told {
+                Ok(Some(WatchEvent::Error(status))) => expired(status.code),
+                Err(kube::Error::Api(status)) => expired(status.code),
+                _ => false,
+            };
+            ensure(is_expired, format!("{told:?}"))?;
+        }
+    }
+    Ok(cluster.stop().await?)
 }
 
 async fn frozen_etcd() -> Outcome {

@@ -25,7 +25,8 @@ pub(crate) use tie::{Tie, TieBy, is_token};
 use spiritlevel_model::{
     Actor, RequestId, ResourceKey, Uid,
     attribution::{Ledger, Seen, Write},
-    history::{Event, KindInfo, Record},
+    fault::Legality,
+    history::{Epoch, Event, KindInfo, Record},
     plan::Plan,
     world::World,
 };
@@ -54,6 +55,8 @@ pub(crate) struct Case<'a> {
     /// Watch streams.
     pub(crate) streams: Streams<'a>,
     kinds: Vec<(u64, &'a [KindInfo])>,
+    /// Where the store was put back.
+    epochs: Vec<(u64, &'a Epoch)>,
     ledger: Ledger,
     /// Who made each version of the ledger.
     authors: Vec<Option<RequestId>>,
@@ -84,6 +87,10 @@ impl<'a> Case<'a> {
             Event::Kinds(kinds) => Some((r.seq, kinds.as_slice())),
             _ => None,
         });
+        let epochs = history.iter().filter_map(|r| match &r.event {
+            Event::Epoch(epoch) => Some((r.seq, epoch)),
+            _ => None,
+        });
         let mut case = Self {
             plan,
             history,
@@ -96,6 +103,7 @@ impl<'a> Case<'a> {
             steps: step::read(plan, history),
             streams: Streams::read(history),
             kinds: kinds.collect(),
+            epochs: epochs.collect(),
             ledger,
             authors,
             made,
@@ -157,8 +165,22 @@ impl<'a> Case<'a> {
     /// All live objects just before the record `seq`.
     pub(crate) fn world_before(&self, seq: u64) -> World {
         let mut world = World::new(self.kinds().to_vec());
-        self.versions().iter().take_while(|v| v.seq < seq).for_each(|v| world.apply(&v.version));
+        let mut epoch = 0;
+        for seen in self.versions().iter().take_while(|v| v.seq < seq) {
+            if seen.epoch > epoch {
+                world.begin_epoch();
+                epoch = seen.epoch;
+            }
+            world.apply(&seen.version);
+        }
         world
+    }
+
+    /// The restore before `seq` that no correct API server could show its clients, unless the scenario gates such.
+    pub(crate) fn illegal_restore(&self, seq: u64) -> Option<&'a Epoch> {
+        let gated = self.plan.scenario.gate.as_ref().is_some_and(|gate| gate.contains(&Legality::Never));
+        let illegal = self.epochs.iter().filter(|(at, epoch)| *at < seq && epoch.legality == Legality::Never);
+        illegal.map(|(_, epoch)| *epoch).next_back().filter(|_| !gated)
     }
 
     /// To which subject an object belongs, and why.

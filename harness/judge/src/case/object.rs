@@ -1,7 +1,9 @@
 //! The lives of objects, over all versions ever seen.
 
 use spiritlevel_model::{
-    Meta, ObjectRef, OwnerReference, ResourceKey, Revision, Uid, attribution::Seen, history::VersionType,
+    Meta, ObjectRef, OwnerReference, ResourceKey, Uid,
+    attribution::{Moment, Seen},
+    history::VersionType,
 };
 use std::collections::BTreeMap;
 
@@ -20,15 +22,15 @@ pub(crate) struct Life {
     pub(crate) owners: Vec<OwnerReference>,
     /// Whether it was there before the witness came.
     pub(crate) found: bool,
-    /// Revision of the first version.
-    pub(crate) born: Revision,
+    /// When the first version was stored.
+    pub(crate) born: Moment,
     /// Place of its deletion in the ledger.
     pub(crate) deleted: Option<usize>,
     /// The first version that is terminating.
     pub(crate) terminating: Option<usize>,
 }
 
-/// All lives.
+/// All lives. What a restore of the store made vanish has none: nobody deleted it, and it is not there.
 pub(super) fn read(versions: &[Seen]) -> BTreeMap<Uid, Life> {
     let mut all: BTreeMap<Uid, Life> = BTreeMap::new();
     for (index, seen) in versions.iter().enumerate() {
@@ -42,10 +44,14 @@ pub(super) fn read(versions: &[Seen]) -> BTreeMap<Uid, Life> {
             versions: Vec::new(),
             owners: Vec::new(),
             found: seen.version.kind == VersionType::Found,
-            born: seen.version.revision,
+            born: seen.moment(),
             deleted: None,
             terminating: None,
         });
+        let returns = life.versions.last().is_some_and(|last| versions[*last].epoch < seen.epoch);
+        if returns {
+            (life.deleted, life.terminating) = (None, None);
+        }
         life.versions.push(index);
         for owner in seen.version.object.owners() {
             if !life.owners.contains(&owner) {
@@ -59,6 +65,8 @@ pub(super) fn read(versions: &[Seen]) -> BTreeMap<Uid, Life> {
             life.terminating = Some(index);
         }
     }
+    let epoch = versions.last().map_or(0, |seen| seen.epoch);
+    all.retain(|_, life| life.deleted.is_some() || versions[life.last()].epoch == epoch);
     all
 }
 

@@ -1,7 +1,8 @@
 //! The operator's watch streams and what came through them.
 
 use spiritlevel_model::{
-    Actor, ResourceKey, Revision, StreamId, Uid,
+    Actor, ResourceKey, StreamId, Uid,
+    attribution::Moment,
     history::{Event, Fate, Record},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +34,7 @@ pub(crate) struct Delivery {
     /// Time.
     pub(crate) at_ms: f64,
     /// Of which version.
-    pub(crate) revision: Option<Revision>,
+    moment: Option<Moment>,
     /// To whom.
     pub(crate) actor: Actor,
 }
@@ -46,8 +47,10 @@ pub(crate) type WatchScope = (ResourceKey, Option<String>);
 impl<'a> Streams<'a> {
     pub(super) fn read(history: &'a [Record]) -> Self {
         let mut streams = Self::default();
+        let mut epoch = 0;
         for record in history {
             match &record.event {
+                Event::Epoch(_) => epoch += 1,
                 Event::StreamOpened(o) => {
                     let scope = (o.resource.clone(), o.namespace.clone());
                     let stream = Stream { actor: &o.actor, scope, opened: record.seq, closed: None };
@@ -62,7 +65,8 @@ impl<'a> Streams<'a> {
                     let stream = streams.all.get(&f.stream).filter(|s| s.actor.is_operator());
                     if let (Some(uid), Some(stream)) = (&f.uid, stream) {
                         let (seq, at_ms, actor) = (record.seq, record.at_ms, stream.actor.clone());
-                        let delivery = Delivery { seq, at_ms, revision: f.revision, actor };
+                        let moment = f.revision.map(|revision| Moment { epoch, revision });
+                        let delivery = Delivery { seq, at_ms, moment, actor };
                         streams.delivered.entry(uid.clone()).or_default().push(delivery);
                     }
                 }
@@ -89,8 +93,8 @@ impl<'a> Streams<'a> {
     }
 
     /// The delivery of an object's version, or of a later one.
-    pub(crate) fn delivery(&self, uid: &Uid, revision: Revision, before: u64) -> Option<&Delivery> {
-        let fits = |d: &&Delivery| d.seq < before && d.revision.is_some_and(|r| r >= revision);
+    pub(crate) fn delivery(&self, uid: &Uid, version: Moment, before: u64) -> Option<&Delivery> {
+        let fits = |d: &&Delivery| d.seq < before && d.moment.is_some_and(|m| m >= version);
         self.delivered.get(uid)?.iter().find(fits)
     }
 }

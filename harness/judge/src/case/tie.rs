@@ -87,7 +87,7 @@ fn own_tie(case: &Case<'_>, life: &Life) -> Option<Tie> {
 /// The subject with the longest name that fits: `pg-1-second-data` is no child of `pg-1`. Of namesakes that lived one
 /// after the other, the last one that was there before the object.
 fn named(case: &Case<'_>, life: &Life, fits: impl Fn(&str) -> bool) -> Option<Uid> {
-    let last = case.version(life.last()).version.revision;
+    let last = case.version(life.last()).moment();
     let before = case.subjects.iter().filter(|s| {
         let namespace = s.object.namespace.is_none() || life.object.namespace.is_none();
         let born = case.objects.get(&s.uid).is_some_and(|l| l.born < last);

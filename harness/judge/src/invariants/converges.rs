@@ -154,7 +154,7 @@ impl Seen {
         let seen = case.version(*life.versions.iter().rev().find(foreign)?);
         let revision = seen.version.revision;
         let version = format!("its version {revision} of {}", wording::at(seen.at_ms));
-        if let Some(d) = case.streams.delivery(&subject.uid, revision, seq) {
+        if let Some(d) = case.streams.delivery(&subject.uid, seen.moment(), seq) {
             let text = format!("{version} reached {} at {}", d.actor, wording::at(d.at_ms));
             return Some(Self { reached: true, text });
         }

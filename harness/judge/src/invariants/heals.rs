@@ -156,7 +156,7 @@ fn changed(case: &Case<'_>, drift: &Drift<'_>, world: &World, end: (u64, f64)) -
 fn finding(case: &Case<'_>, drift: &Drift<'_>, message: String, end: (u64, f64)) -> Finding {
     let seen = case.version(drift.index);
     let watched = case.streams.open_at(end.0).iter().any(|(r, _)| r == &drift.life.resource);
-    let told = case.streams.delivery(&drift.life.uid, seen.version.revision, end.0);
+    let told = case.streams.delivery(&drift.life.uid, seen.moment(), end.0);
     let cause = match told {
         Some(d) => format!("{} heard of it at {} and did nothing", d.actor, wording::at(d.at_ms)),
         None if !case.processes.alive_at(end.0) => "the operator does not run".into(),

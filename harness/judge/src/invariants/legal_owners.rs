@@ -83,7 +83,7 @@ fn mismatch(life: &Life, owner: &OwnerReference, kind: &KindInfo, namespace: Opt
 fn dead(case: &Case<'_>, life: &Life, seen: &Seen) -> Option<Illegal> {
     let gone = case.version(life.deleted?);
     let what = format!("the owner was deleted at {}, before", wording::at(gone.at_ms));
-    let before = gone.version.revision < seen.version.revision;
+    let before = gone.moment() < seen.moment();
     before.then_some(Illegal { what, consequence: AT_ONCE, class: FindingClass::Warning })
 }
 

@@ -128,7 +128,7 @@ fn finding(
     let gone = case.objects.get(&subject.uid).and_then(|l| l.deleted).map(|i| case.version(i));
     let author = case.author(life.first());
     let born = case.version(life.first());
-    let after = gone.filter(|g| g.version.revision < life.born);
+    let after = gone.filter(|g| g.moment() < life.born);
     let by = author.map_or_else(|| "by somebody whose request was not seen".to_owned(), |w| format!("by {}", w.actor));
     let message = format!("{} (uid {}) outlived its owner", life.object, wording::uid(&life.uid));
     let refused = refused(case, life);

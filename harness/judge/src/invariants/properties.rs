@@ -18,6 +18,7 @@ use spiritlevel_model::{
     world::Place,
 };
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -58,7 +59,9 @@ fn on_every_version(case: &Case<'_>, says: Says, property: &Property) -> Option<
         live.apply(seen);
         let gone = seen.version.kind == VersionType::Deleted && !about_world;
         let selected = property.matches.as_ref().is_none_or(|m| is_of(case, &seen.version.resource, m));
-        if seen.seq < begin || seen.seq >= until || gone || !selected {
+        // Until the last of them, the world that a restore brought back is not complete.
+        let incomplete = about_world && seen.epoch > 0 && seen.version.kind == VersionType::Found;
+        if seen.seq < begin || seen.seq >= until || gone || incomplete || !selected {
             continue;
         }
         let old = seen.before.map_or(&Value::Null, |i| &case.version(i).version.object);
@@ -152,6 +155,7 @@ fn bind(context: &mut Context<'_>, object: &Value, old: &Value) {
 
 /// The live objects as CEL values, each converted once, shared with the function `objects`.
 struct LiveObjects {
+    epoch: Cell<u32>,
     kinds: BTreeMap<(String, String), ResourceKey>,
     live: Arc<Mutex<BTreeMap<Place, (Uid, CelValue)>>>,
 }
@@ -159,7 +163,7 @@ struct LiveObjects {
 impl LiveObjects {
     fn new(case: &Case<'_>) -> Self {
         let kinds = case.kinds().iter().map(|k| ((k.group.clone(), k.kind.clone()), k.key()));
-        Self { kinds: kinds.collect(), live: Arc::default() }
+        Self { epoch: Cell::new(0), kinds: kinds.collect(), live: Arc::default() }
     }
 
     fn apply(&self, seen: &Seen) {
@@ -167,6 +171,9 @@ impl LiveObjects {
         let (Some(name), Some(uid)) = (object.name(), object.uid()) else { return };
         let place = (seen.version.resource.clone(), object.namespace().map(Into::into), name.to_owned());
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.epoch.replace(seen.epoch) < seen.epoch {
+            live.clear();
+        }
         if seen.version.kind == VersionType::Deleted {
             if live.get(&place).is_some_and(|(of, _)| of == &uid) {
                 live.remove(&place);

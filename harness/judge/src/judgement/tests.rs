@@ -1,11 +1,11 @@
 //! The verdict, and the laws of judging.
 
-use crate::testing::{OPERATOR, Run, USER, object, ready};
+use crate::testing::{OPERATOR, Run, USER, object, owned_by, ready};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use spiritlevel_model::{
-    fault::At,
-    finding::Finding,
+    fault::{At, Legality},
+    finding::{Finding, FindingClass},
     history::{Event, Phase, StepState},
 };
 
@@ -183,4 +183,36 @@ fn noise_of_others_changes_nothing() {
         }),
         calm
     );
+}
+
+#[test]
+fn what_a_restore_takes_away_is_neither_orphaned_nor_lost() {
+    let mut run = Run::new();
+    let uid = run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
+    run.patch(OPERATOR, &uid, ready());
+    // Without an owner: an orphan, if it were still there in the end.
+    run.at(2.0).create(OPERATOR, object("ConfigMap", "sample-1-settings", json!({})));
+    let later = run.create(USER, object("Sample", "sample-2", json!({})));
+    assert!(later != uid);
+    // Revisions come back to a time before all that.
+    run.at(3.0).restore(50, &[&uid], Legality::Always);
+    let child = run.at(4.0).create(OPERATOR, object("ConfigMap", "sample-1-child", owned_by("sample-1", &uid)));
+    run.at(5.0).finish(&[&uid], &[&child]);
+    assert_eq!(run.judge().findings, []);
+}
+
+#[test]
+fn what_follows_a_restore_that_breaks_the_contract_is_robustness() {
+    let class = |legality: Legality, gate: &str| {
+        let mut run = Run::with(json!([]), serde_json::from_str(gate).unwrap());
+        let uid = run.at(1.0).create(USER, object("Sample", "sample-1", json!({})));
+        run.at(3.0).restore(50, &[&uid], legality).at(4.0).settle(Phase::Settle, 10.0, false);
+        let findings = run.judge().findings;
+        assert!(findings.iter().all(|f| f.invariant == "converges" && f.step.as_deref() == Some("go back")));
+        findings.iter().map(|f| f.class).collect::<Vec<_>>()
+    };
+    let gated = r#"{"scenario": {"gate": ["never", "always"]}}"#;
+    assert_eq!(class(Legality::Always, "{}"), [FindingClass::Violation]);
+    assert_eq!(class(Legality::Never, "{}"), [FindingClass::Robustness]);
+    assert_eq!(class(Legality::Never, gated), [FindingClass::Violation]);
 }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::{
     ResourceKey,
-    history::{AnswerObject, Reply, ReplyOutcome},
+    fault::Legality,
+    history::{AnswerObject, Epoch, Reply, ReplyOutcome},
 };
 use serde_json::json;
 
@@ -61,6 +62,11 @@ impl History {
         self.push(Event::Version(Version { resource, kind, revision: Revision(revision), object }));
         self.ledger.versions().len() - 1
     }
+}
+
+fn epoch(before: u64, now: u64) -> Event {
+    let (before, now) = (Revision(before), Revision(now));
+    Event::Epoch(Epoch { step: "steps[0].try[0]".into(), before, now, legality: Legality::Never })
 }
 
 const X: &str = "/api/v1/namespaces/a/configmaps/x";
@@ -328,4 +334,30 @@ fn an_eviction_ends_a_pod_only_if_nobody_else_has_to() {
         assert_eq!(h.ledger.claim(mark), Claim::By(RequestId(1)));
         assert_eq!(h.ledger.claim(gone), Claim::By(RequestId(ended_by)), "grace of {grace} s");
     }
+}
+
+#[test]
+fn no_revision_is_compared_over_a_restore() {
+    let mut h = History::new();
+    h.send(1, "user", "PATCH", X, None);
+    h.answer(1, 200, Some(("u", Some(22))));
+    let old = h.version(VersionType::Modified, "u", 22, &json!({}));
+    h.version(VersionType::Modified, "u", 50, &json!({}));
+    h.push(epoch(50, 20));
+    let found = h.version(VersionType::Found, "u", 20, &json!({}));
+    // The client's version is ahead of the server's, and so it is refused.
+    h.send(2, "operator/0", "PUT", X, Some("50"));
+    h.answer(2, 409, None);
+    h.send(3, "operator/0", "PATCH", X, None);
+    h.answer(3, 200, Some(("u", Some(21))));
+    let first = h.version(VersionType::Modified, "u", 21, &json!({}));
+    // Both revision and uid were there before.
+    h.send(4, "operator/0", "PUT", X, Some("21"));
+    h.answer(4, 200, Some(("u", Some(22))));
+    let second = h.version(VersionType::Modified, "u", 22, &json!({}));
+    let claims = [old, found, first, second].map(|v| h.ledger.claim(v));
+    let by = |id| Claim::By(RequestId(id));
+    assert_eq!(claims, [by(1), Claim::Nobody, by(3), by(4)]);
+    assert_eq!(h.ledger.versions()[found].before, None, "what was before is another past");
+    assert!(h.ledger.versions()[old].moment() < h.ledger.versions()[first].moment());
 }

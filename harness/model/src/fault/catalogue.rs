@@ -68,15 +68,12 @@ pub fn steps() -> Vec<Kind> {
 fn variants(of: &str) -> Vec<(String, String)> {
     let schema = schema::schema();
     let definitions = &schema["scenario"]["$defs"];
-    let one_of = match definitions[of]["oneOf"].as_array() {
-        Some(all) => all.clone(),
+    let Some(one_of) = definitions[of]["oneOf"].as_array() else {
         // An operation's actions are its properties.
-        None => {
-            let properties = definitions["Operation"]["properties"].as_object().cloned().unwrap_or_default();
-            let settings = crate::operation::OPERATION_KEYS;
-            let actions = properties.into_iter().filter(|(name, _)| !settings.contains(&name.as_str()));
-            return actions.map(|(name, p)| (name, sentence(&p["description"]))).collect();
-        }
+        let properties = definitions["Operation"]["properties"].as_object().cloned().unwrap_or_default();
+        let settings = crate::operation::OPERATION_KEYS;
+        let actions = properties.into_iter().filter(|(name, _)| !settings.contains(&name.as_str()));
+        return actions.map(|(name, p)| (name, sentence(&p["description"]))).collect();
     };
     let name = |v: &Value| v["properties"].as_object().and_then(|p| p.keys().next().cloned());
     one_of.iter().filter_map(|v| Some((name(v)?, sentence(&v["description"])))).collect()

@@ -27,6 +27,17 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                 d.deletion_propagation_policy.as_ref(),
                 &["Background", "Foreground", "Orphan"],
             ),
+            StepAction::Revoke(r) => {
+                for (i, verb) in r.verbs.iter().enumerate() {
+                    let known = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+                    one_of(action.key("verbs").index(i), Some(verb), &known);
+                }
+            }
+            StepAction::Webhook(w) => {
+                for (i, operation) in w.operations.iter().enumerate() {
+                    one_of(action.key("operations").index(i), Some(operation), &["CREATE", "UPDATE", "DELETE"]);
+                }
+            }
             StepAction::SetPod(s) => {
                 one_of(
                     action.key("phase"),

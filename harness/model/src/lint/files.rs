@@ -3,7 +3,7 @@
 use super::{project::Found, scene::Scene};
 use crate::{
     load::parse_manifests,
-    operation::StepAction,
+    operation::{Load, StepAction},
     problem::{Path, Problem},
 };
 
@@ -29,6 +29,10 @@ pub(super) fn named<'a>(scene: &'a Scene<'_>) -> Vec<(Path, &'a str)> {
         let file = match &placed.operation.action {
             StepAction::Apply(m) | StepAction::Create(m) | StepAction::Patch(m) | StepAction::Update(m) => &m.file,
             StepAction::Delete(d) => &d.file,
+            StepAction::Load(Load { create: Some(create), .. }) if !crate::bindings::mentions_any(&create.file) => {
+                all.push((placed.action().key("create").key("file"), create.file.as_str()));
+                continue;
+            }
             StepAction::Assert(a) | StepAction::Error(a) | StepAction::Never(a) | StepAction::Always(a) => &a.file,
             _ => continue,
         };

@@ -64,6 +64,20 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                     problems.push(scene.at_key(&action, "`restartRuntime` takes no time").with_help("leave out `for`"));
                 }
             }
+            StepAction::Load(l) => {
+                one_of(&["create", "patch"], &[l.create.is_some(), l.patch.is_some()]);
+            }
+            StepAction::Restore(r) if r.bump_revision.is_some() != r.mark_compacted => {
+                let help = "both, as after a disaster; or none, for a store that breaks its contract";
+                let message = "`bumpRevision` and `markCompacted` go together";
+                problems.push(scene.at_key(&action, message).with_help(help));
+            }
+            StepAction::Revoke(r) if r.verbs.is_empty() || r.resources.is_empty() => {
+                problems.push(scene.at_key(&action, "nothing is said to revoke").with_help("`verbs` and `resources`"));
+            }
+            StepAction::Webhook(w) if w.resources.is_empty() => {
+                problems.push(scene.at_key(&action, "a webhook for nothing").with_help("name `resources`"));
+            }
             StepAction::Script(s) if s.content.trim().is_empty() => {
                 problems.push(scene.at_key(&action, "a script without content"));
             }

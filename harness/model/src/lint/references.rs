@@ -31,6 +31,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             _ => {}
         }
     }
+    let mut taken: Vec<&str> = Vec::new();
     for placed in &scene.operations {
         let action = placed.action();
         match &placed.operation.action {
@@ -45,6 +46,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
                     named("fault", &faults, action.key("fired").index(i), name);
                 }
             }
+            StepAction::Snapshot(s) => taken.push(&s.name),
+            StepAction::Restore(r) => named("earlier snapshot", &taken, action.key("from"), &r.from),
             _ => {}
         }
     }

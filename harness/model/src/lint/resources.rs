@@ -8,6 +8,7 @@ use crate::{
     fault::{Action, OneOrMany, Until},
     invariants::{Invariants, Toggle},
     load::{Loaded, parse_manifests},
+    operation::{Revoke, StepAction, Webhook},
     problem::{Path, Problem, nearest},
     suite::Suite,
 };
@@ -81,6 +82,17 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         if let Action::StaleView { kinds, .. } = &fault.action {
             let at = path.key("do").key(fault.action.name()).key("kinds");
             named.extend(kinds.iter().enumerate().map(|(i, kind)| (at.index(i), kind.clone())));
+        }
+    }
+    for placed in &scene.operations {
+        let (StepAction::Revoke(Revoke { resources, .. }) | StepAction::Webhook(Webhook { resources, .. })) =
+            &placed.operation.action
+        else {
+            continue;
+        };
+        for (i, resource) in resources.iter().enumerate() {
+            let name = resource.split_once('/').map_or(resource.as_str(), |(name, _)| name);
+            named.push((placed.action().key("resources").index(i), name.to_owned()));
         }
     }
     named.extend(retained(&Path::parse("spec.invariants"), &scene.spec.invariants));

@@ -40,7 +40,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn manifest(&self, manifest: &Manifest) -> Result<Vec<Value>, Failure> {
+    pub(super) fn manifest(&self, manifest: &Manifest) -> Result<Vec<Value>, Failure> {
         let mut objects = match (&manifest.file, &manifest.resource) {
             (Some(file), _) => files::manifests(&self.scenario_dir, file, &self.bindings())?,
             (None, Some(resource)) => vec![resource.clone()],

@@ -168,9 +168,11 @@ impl<'a> Play<'a> {
                 }
             }
             StepAction::Heal(heal) => {
-                match &heal.fault {
-                    Some(fault) => self.stage.heal(fault),
-                    None => self.stage.heal_all(),
+                if let Some(fault) = &heal.fault {
+                    self.stage.heal(fault);
+                } else {
+                    self.stage.heal_all();
+                    super::undo_all(self.stage, self.around.lane).await;
                 }
                 Ok(())
             }
@@ -182,6 +184,13 @@ impl<'a> Play<'a> {
             StepAction::SetPod(set) => self.set_pod(set).await,
             StepAction::Drift(drift) => self.drift(drift, path).await,
             StepAction::Node(fault) => self.node(fault, path).await,
+            StepAction::RestartApiserver(restart) => self.restart_api_server(restart, path).await,
+            StepAction::FreezeEtcd(freeze) => self.freeze_etcd(freeze, path).await,
+            StepAction::Load(load) => self.load(load, limit(defaults.apply)).await,
+            StepAction::Snapshot(snapshot) => self.snapshot(snapshot).await,
+            StepAction::Restore(restore) => self.restore(restore, path).await,
+            StepAction::Revoke(revoke) => self.revoke(revoke, path).await,
+            StepAction::Webhook(webhook) => self.webhook(webhook, path).await,
             StepAction::Events(gather) => self.events(gather).await,
             StepAction::PodLogs(gather) => self.pod_logs(gather).await,
             StepAction::Describe(gather) | StepAction::Get(gather) => self.show(gather),

@@ -146,7 +146,7 @@ fn has_heard(case: &Case<'_>, seq: u64) -> bool {
     let unheard = |i: usize| {
         let version = &case.version(i).version;
         let uid = version.object.uid();
-        let delivered = uid.and_then(|u| case.streams.delivery(&u, version.revision, seq)).is_some();
+        let delivered = uid.and_then(|u| case.streams.delivery(&u, case.version(i).moment(), seq)).is_some();
         let concerns = is_its_own(case, i) || case.author(i).is_none_or(|w| w.actor.is_ours());
         concerns && !case.is_operators(i) && Some(case.version(i).seq) > last && !delivered
     };
