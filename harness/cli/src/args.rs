@@ -75,6 +75,9 @@ pub(crate) struct Place {
     /// The image of a node, for k3s and kind; else SPIRITLEVEL_K3S_IMAGE, SPIRITLEVEL_KIND_IMAGE, the public ones.
     #[arg(long, value_name = "IMAGE")]
     pub(crate) cluster_image: Option<String>,
+    /// k3s without a node: a control plane only, in a container without privileges, with the kubelet stub.
+    #[arg(long)]
+    pub(crate) no_agent: bool,
     /// Where the operator runs, for suites that say both.
     #[arg(long, value_name = "HOW")]
     pub(crate) operator: Option<OperatorAs>,

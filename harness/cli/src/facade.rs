@@ -27,6 +27,7 @@ pub struct Suite {
     selection: Selection,
     how: How,
     provider: Option<Provider>,
+    agent: bool,
     inside: bool,
 }
 
@@ -77,6 +78,7 @@ pub fn plans(suite: &Suite) -> Result<Vec<Plan>, Error> {
         if let Some(provider) = suite.provider {
             plan.suite.cluster.provider = provider;
         }
+        plan.suite.cluster.agent &= suite.agent;
         if suite.inside && plan.suite.operator.deployment.is_some() {
             plan.suite.operator.run = Some(RunAs::Deployment);
         }
@@ -113,6 +115,7 @@ impl Suite {
             selection: Selection { repeat: 1, nonce, ..Selection::default() },
             how: How { jobs: 4, report_dir: "reports".into(), fail_fast: false, keep: false },
             provider: None,
+            agent: true,
             inside: false,
         }
     }
@@ -130,6 +133,14 @@ impl Suite {
         // Runs of one scenario in two places have namespaces of their own.
         self.selection.nonce += (1 + provider as u64) << 32;
         self.provider = Some(provider);
+        self
+    }
+
+    /// k3s without a node: a control plane only, with the kubelet stub.
+    #[must_use]
+    pub fn without_agent(mut self) -> Self {
+        self.selection.nonce += 1 << 41;
+        self.agent = false;
         self
     }
 

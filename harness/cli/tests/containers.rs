@@ -11,8 +11,16 @@ fn main() -> ExitCode {
     let inside = |path: &str| {
         (Suite::at(format!("scenarios/{path}.yaml")).provider(Provider::Kind).operator_inside(), " @kind, inside")
     };
+    let alone = |path: &str| {
+        let suite = Suite::at(format!("scenarios/{path}.yaml")).provider(Provider::K3s).without_agent();
+        (suite, " @k3s, no agent")
+    };
+    let webhook = Suite::at("operators-under-test/specimens/n11").provider(Provider::K3s).operator_inside();
     let suites = [
+        alone("postgres/creates-and-rests"),
+        (webhook, " @k3s, inside"),
         beside("primary-deleted"),
+        beside("primary-evicted"),
         beside("node-crashes"),
         inside("postgres/creates-and-rests"),
         inside("containers/killed-in-fail-over"),

@@ -35,5 +35,6 @@ pub use endpoint::Endpoint;
 pub use error::Error;
 pub use identity::Identity;
 pub use local::{Component, Exit, LocalCluster, LocalOptions, StartTimes};
+pub use pki::ServingCertificate;
 pub use progress::{Progress, Quiet};
 pub use run_directory::RunDirectory;

@@ -20,13 +20,44 @@ pub(crate) struct Pki {
     pub(crate) service_account_public_key: String,
 }
 
+/// A certificate of a server's own, and of who signed it; in PEM.
+pub struct ServingCertificate {
+    /// Whom clients must trust.
+    pub ca: String,
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+// === impl ServingCertificate ===
+
+impl ServingCertificate {
+    /// One for these names of hosts.
+    pub fn generate(names: Vec<String>) -> Result<Self, Error> {
+        let ca = authority("spiritlevel webhooks")?;
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, "webhook");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &ca)?;
+        Ok(Self { ca: ca.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+fn authority(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>, Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
+}
+
+// === impl Pki ===
+
 impl Pki {
     pub(crate) fn generate(service_cluster_ip: &str) -> Result<Self, Error> {
-        let mut ca_params = CertificateParams::default();
-        ca_params.distinguished_name.push(DnType::CommonName, "spiritlevel control plane");
-        ca_params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        ca_params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca = CertifiedIssuer::self_signed(ca_params, KeyPair::generate()?)?;
+        let ca = authority("spiritlevel control plane")?;
 
         let mut names = SERVER_NAMES.map(str::to_owned).to_vec();
         names.push(service_cluster_ip.to_owned());

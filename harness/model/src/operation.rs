@@ -193,8 +193,8 @@ pub enum StepAction {
     StartOperator(StartOperator),
     /// The operator sees an object again that has not changed.
     DuplicateReconcile(DuplicateReconcile),
-    /// A pod's container dies.
-    KillPod(OnePod),
+    /// A pod's containers die, or one of them.
+    KillPod(KillPod),
     /// A pod gets into a state.
     SetPod(SetPod),
     /// Somebody else changes or deletes a child.
@@ -535,13 +535,16 @@ pub enum Via {
     Relist,
 }
 
-/// One pod.
+/// `killPod`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct OnePod {
+pub struct KillPod {
     /// Which; kind and apiVersion may be left out.
     #[serde(rename = "ref")]
     pub target: Ref,
+    /// Only this container of it, where pods are real; default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// `setPod`.
@@ -622,6 +625,8 @@ pub enum NodeAction {
     StopKubelet,
     /// Its container runtime restarts; its pods go on.
     RestartRuntime,
+    /// It takes no new pods, and the run's pods on it are evicted, as far as their disruption budgets allow within the time.
+    Drain,
 }
 
 impl NodeAction {

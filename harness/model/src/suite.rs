@@ -82,6 +82,31 @@ pub struct Cluster {
     /// Images of this machine's Docker that are put onto every node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
+    /// Whether k3s has a node. Without (`false`, k3s's `--disable-agent`) it is a control plane only, whose container needs no
+    /// privileges; no pod runs, and the kubelet stub stands in as with provider `local`.
+    #[serde(skip_serializing_if = "is_true")]
+    pub agent: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl Cluster {
+    /// Whether kubelets and pods are real.
+    pub fn has_real_pods(&self) -> bool {
+        match self.provider {
+            Provider::Local => false,
+            Provider::K3s => self.agent,
+            Provider::Kind => true,
+        }
+    }
+
+    /// Whether it is a container's, with no node.
+    pub fn is_control_plane_only(&self) -> bool {
+        self.provider == Provider::K3s && !self.agent
+    }
 }
 
 impl Default for Cluster {
@@ -93,6 +118,7 @@ impl Default for Cluster {
             image: None,
             config: None,
             images: Vec::new(),
+            agent: true,
         }
     }
 }
@@ -118,11 +144,6 @@ impl Provider {
             Self::K3s => "k3s",
             Self::Kind => "kind",
         }
-    }
-
-    /// Whether kubelets and pods are real.
-    pub fn has_real_pods(self) -> bool {
-        self != Self::Local
     }
 }
 
@@ -182,7 +203,8 @@ pub enum RunAs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DeploymentSpec {
-    /// Files or folders with its Deployment and what that mounts (ConfigMaps, Secrets, Services). Permissions come from
+    /// Files or folders with its Deployment, what that mounts or is reached by (ConfigMaps, Secrets, Services), and its
+    /// webhook configurations. A folder with a `kustomization.yaml` is built by kustomize. Permissions come from
     /// `serviceAccount`. A replica is a Deployment of its own, so that each has its own way to the API server.
     pub manifests: Vec<String>,
     /// Where the manifests have several Deployments: the operator's.
@@ -200,6 +222,10 @@ pub struct DeploymentSpec {
     /// Further environment, likewise.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, String>,
+    /// The Secret with the certificate of its webhooks (`tls.crt`, `tls.key`, `ca.crt`), as cert-manager would make it: it
+    /// is made, and the webhook configurations get its `caBundle`. Left out: the operator sees to both itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_certificate: Option<String>,
     /// How the image is made from the program that `build` makes; default: it is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_build: Option<ImageBuild>,

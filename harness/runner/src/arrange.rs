@@ -4,7 +4,7 @@ use crate::{
     Error,
     api::Objects,
     files,
-    inside::Inside,
+    inside::{Inside, RUN, webhooks},
     lane::Lane,
     rbac::{ACCOUNT, Account},
     replica::{Place, Replica},
@@ -57,7 +57,7 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
     let kinds = around.lane.hub().kinds();
     let objects = Objects { client: &around.lane.clients().arrange, kinds: &kinds, namespace: &plan.namespace };
     for namespace in stage.namespaces() {
-        let labels = json!({"spiritlevel.dev/run": plan.namespace});
+        let labels = json!({RUN: plan.namespace});
         let object =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
         objects.create(&object).await?;
@@ -137,6 +137,9 @@ pub(crate) async fn retract(stage: &Stage, around: &Surroundings<'_>) -> Result<
         let kind = object["kind"].as_str().unwrap_or_default();
         let url = objects.url("rbac.authorization.k8s.io/v1", kind, None, object.name())?;
         objects.delete(&url, None).await?;
+    }
+    if plan.suite.operator.is_inside() {
+        webhooks::remove(&objects, &plan.namespace).await?;
     }
     for namespace in stage.namespaces() {
         // The namespace controller takes five seconds; nobody waits for it.

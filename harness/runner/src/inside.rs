@@ -1,12 +1,17 @@
 //! The operator inside the cluster: one Deployment a replica, whose pod reaches the API server through the replica's own
 //! listener. What the manifest says stays, but for the way to the API server and the account.
 
+#[cfg(test)]
+mod tests;
+pub(crate) mod webhooks;
+
 use crate::{
     Error,
     api::Objects,
     arrange::Surroundings,
     files,
     harness_writes::merge_patch,
+    kustomize,
     lane::Lane,
     rbac::ACCOUNT,
     recorder::{Live, Recorder},
@@ -18,7 +23,13 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, api::LogParams};
 use serde_json::{Value, json};
 use spiritlevel_cluster::Nodes;
-use spiritlevel_model::{Meta, bindings::Bindings, fault::Signal, history::KindInfo, suite::DeploymentSpec};
+use spiritlevel_model::{
+    Meta,
+    bindings::Bindings,
+    fault::Signal,
+    history::KindInfo,
+    suite::{DeploymentSpec, OperatorScope},
+};
 use std::{
     collections::VecDeque,
     io::Write,
@@ -28,6 +39,8 @@ use std::{
     time::Duration,
 };
 
+/// Says of namespaces and webhook configurations which run they belong to.
+pub(crate) const RUN: &str = "spiritlevel.dev/run";
 /// Tells the replicas' pods apart.
 const REPLICA: &str = "spiritlevel.dev/replica";
 /// The proxy's certificate, in the place of the cluster's.
@@ -61,6 +74,8 @@ pub(crate) struct Inside {
     namespace: String,
     index: usize,
     container: String,
+    /// Whether the API server asks it: then it is not up before its pod is Ready.
+    asked: bool,
     recorder: Arc<Recorder>,
     /// Weak: who waits for a container's end must not keep the cluster.
     lane: Weak<Lane>,
@@ -86,7 +101,7 @@ impl Inside {
         let mut documents = Vec::new();
         for name in &spec.manifests {
             let name = crate::arrange::text(name, &around.bindings)?;
-            for document in files::foreign_manifests(&around.suite_dir, &name)? {
+            for document in kustomize::manifests(&around.suite_dir, &name).await? {
                 documents.push(files::resolved(&document, &around.bindings, &name)?);
             }
         }
@@ -96,6 +111,7 @@ impl Inside {
             let names = spec.manifests.join(", ");
             return Err(Error::Input(format!("there must be exactly one Deployment in {names}, or name it: `name:`")));
         };
+        let configurations: Vec<&Value> = documents.iter().filter(|d| webhooks::configures(d)).collect();
         if index == 0 {
             let ca = json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CA},
@@ -104,6 +120,20 @@ impl Inside {
             objects.apply(&placed(&ca, &namespace)).await?;
             for document in documents.iter().filter(|d| is_mounted(d, &kinds)) {
                 objects.apply(&placed(document, &namespace)).await?;
+            }
+            let home = webhooks::Home {
+                system: &namespace,
+                namespace: &stage.plan.namespace,
+                shared: stage.plan.suite.operator.scope == OperatorScope::Namespaced,
+            };
+            let mut ca_bundle = None;
+            if let Some(secret) = &spec.webhook_certificate {
+                let (secret, ca) = webhooks::certificate(secret, &configurations, &home)?;
+                objects.apply(&secret).await?;
+                ca_bundle = Some(ca);
+            }
+            for configuration in &configurations {
+                objects.apply(&webhooks::of_run(configuration, ca_bundle.as_deref(), &home)).await?;
             }
         }
         let (deployment, container) = rendered(deployment, spec, &around.bindings, index, proxy)?;
@@ -116,6 +146,7 @@ impl Inside {
             namespace,
             index,
             container,
+            asked: !configurations.is_empty(),
             recorder: stage.recorder.clone(),
             lane: Arc::downgrade(&lane),
             log: around.report_dir.join(format!("operator-{index}.log")),
@@ -125,8 +156,8 @@ impl Inside {
     /// Lets it have a pod, and returns when its container runs.
     pub(crate) async fn start(&self) -> Result<Instance, Error> {
         self.scale(1).await?;
-        let running = self.recorder.wait_for(START, |live| self.running(live)).await;
-        running.ok_or_else(|| {
+        let up = |live: &Live| self.running(live).filter(|i| !self.asked || self.answers(live, i));
+        self.recorder.wait_for(START, up).await.ok_or_else(|| {
             let live = self.recorder.live();
             let why: Vec<String> = self.pods(&live).filter_map(why_not).collect();
             Error::Input(format!(
@@ -135,6 +166,13 @@ impl Inside {
                 if why.is_empty() { "there is none".to_owned() } else { why.join("; ") }
             ))
         })
+    }
+
+    /// Whether its pod is Ready.
+    fn answers(&self, live: &Live, instance: &Instance) -> bool {
+        let pod = self.pods(live).find(|p| p.name() == Some(&instance.pod));
+        let mut conditions = pod.and_then(|p| p["status"]["conditions"].as_array()).into_iter().flatten();
+        conditions.any(|c| c["type"] == "Ready" && c["status"] == "True")
     }
 
     /// Takes its pod away; the container gets the signal first.
@@ -352,53 +390,4 @@ fn redirect(container: &mut Value, proxy: SocketAddr) {
     mounts.retain(|m| m["mountPath"] != ACCOUNT_DIR);
     mounts.push(json!({"name": "spiritlevel-account", "mountPath": ACCOUNT_DIR, "readOnly": true}));
     container["volumeMounts"] = Value::Array(mounts);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_replica_is_a_deployment_that_reaches_the_proxy() {
-        let deployment = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "op"},
-            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "op"}}, "template": {
-                "metadata": {"labels": {"app": "op"}},
-                "spec": {"serviceAccountName": "theirs", "containers": [
-                    {"name": "manager", "image": "a", "env": [
-                        {"name": "KUBERNETES_SERVICE_HOST", "value": "old"}, {"name": "OTHER", "value": "x"},
-                    ]},
-                    {"name": "sidecar", "image": "b"},
-                ]},
-            }},
-        });
-        let proxy: SocketAddr = "172.18.0.1:4711".parse().unwrap();
-        let spec = |container: Option<&str>| DeploymentSpec {
-            manifests: Vec::new(),
-            name: None,
-            container: container.map(Into::into),
-            image: Some("c".into()),
-            args: vec!["--namespace=($namespace)".into()],
-            env: [("OTHER".to_owned(), "y".to_owned())].into(),
-            image_build: None,
-        };
-        let known = Bindings::from([("namespace".to_owned(), json!("shop"))]);
-        let (made, container) = rendered(&deployment, &spec(None), &known, 1, proxy).unwrap();
-        assert_eq!((made.name(), container.as_str()), (Some("op-1"), "manager"));
-        let template = &made["spec"]["template"];
-        assert_eq!(made["spec"]["selector"]["matchLabels"], json!({"app": "op", REPLICA: "1"}));
-        assert_eq!(template["metadata"]["labels"], json!({"app": "op", REPLICA: "1"}));
-        assert_eq!(template["spec"]["serviceAccountName"], ACCOUNT);
-        let containers = template["spec"]["containers"].as_array().unwrap();
-        assert_eq!((&containers[0]["image"], &containers[1]["image"]), (&json!("c"), &json!("b")));
-        for one in containers {
-            let host: Vec<&Value> =
-                one["env"].as_array().unwrap().iter().filter(|e| e["name"] == "KUBERNETES_SERVICE_HOST").collect();
-            assert_eq!(host, [&json!({"name": "KUBERNETES_SERVICE_HOST", "value": "172.18.0.1"})]);
-            assert_eq!(one["volumeMounts"][0]["mountPath"], ACCOUNT_DIR);
-        }
-        assert_eq!(containers[0]["args"], json!(["--namespace=shop"]));
-        assert_eq!(containers[0]["env"][0], json!({"name": "OTHER", "value": "y"}));
-        assert!(rendered(&deployment, &spec(Some("nobody")), &known, 0, proxy).is_err());
-    }
 }

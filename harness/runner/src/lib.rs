@@ -12,6 +12,7 @@ mod files;
 mod harness_writes;
 pub mod hub;
 mod inside;
+mod kustomize;
 pub mod lane;
 mod outage;
 pub mod place;

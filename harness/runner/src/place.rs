@@ -24,6 +24,8 @@ pub struct Place {
     pub nodes: u32,
     /// kind's configuration.
     pub config: Option<String>,
+    /// Whether k3s has a node.
+    pub agent: bool,
     /// Images that every node needs.
     pub images: Vec<String>,
     /// Further arguments of kube-apiserver.
@@ -43,12 +45,12 @@ impl Place {
             Provider::K3s => {
                 let default = K3sOptions::from_env();
                 let image = self.image.clone().unwrap_or(default.image);
-                let options = K3sOptions { image, api_server_args, ..default };
+                let options = K3sOptions { image, agent: self.agent, api_server_args, ..default };
                 Arc::new(ContainerCluster::start_k3s(options, self.keep, progress).await?)
             }
             Provider::Kind => {
                 let default = KindOptions::from_env();
-                let image = self.image.clone().unwrap_or(default.image);
+                let image = self.image.clone().or(default.image);
                 let (nodes, config) = (self.nodes, self.config.clone());
                 let options = KindOptions { image, nodes, config, api_server_args, ..default };
                 Arc::new(ContainerCluster::start_kind(options, self.keep, progress).await?)
@@ -72,7 +74,7 @@ impl Place {
 
     /// So many of them at once, whatever `--jobs` says.
     pub(crate) fn most(&self) -> usize {
-        if self.provider.has_real_pods() { MOST_CLUSTERS } else { MOST_LANES }
+        if self.provider == Provider::Local { MOST_LANES } else { MOST_CLUSTERS }
     }
 }
 
@@ -84,12 +86,13 @@ pub(crate) fn place(plan: &Plan, keep: bool) -> Result<Place, Error> {
         std::fs::read_to_string(&path).map_err(|e| Error::file("read", &path, e))
     };
     let config = cluster.config.as_ref().filter(|_| cluster.provider == Provider::Kind).map(read).transpose()?;
-    let real = cluster.provider.has_real_pods();
+    let real = cluster.has_real_pods();
     Ok(Place {
         provider: cluster.provider,
-        image: cluster.image.clone().filter(|_| real),
+        image: cluster.image.clone().filter(|_| cluster.provider != Provider::Local),
         nodes: nodes(plan),
         config,
+        agent: !cluster.is_control_plane_only(),
         images: if real { images(plan) } else { Vec::new() },
         api_server_args: cluster.apiserver_args.clone(),
         keep,
@@ -112,21 +115,26 @@ pub async fn lacking(plan: &Plan) -> Option<String> {
     let cluster = &plan.suite.cluster;
     let image = match cluster.provider {
         Provider::Local => return None,
-        Provider::K3s => K3sOptions::from_env().image,
+        Provider::K3s => Some(K3sOptions::from_env().image),
         Provider::Kind => KindOptions::from_env().image,
     };
+    let images = if cluster.has_real_pods() { cluster.images.as_slice() } else { &[] };
     // The operator's own is made when it is needed.
-    containers::lacking(cluster.image.as_ref().unwrap_or(&image), &cluster.images).await
+    containers::lacking(cluster.image.as_ref().or(image.as_ref()).map(String::as_str), images).await
 }
 
 /// What this provider cannot do for a scenario.
 pub(crate) fn cannot(plan: &Plan) -> Option<String> {
-    let (provider, requires) = (plan.suite.cluster.provider, plan.scenario.requires.unwrap_or_default());
-    let name = provider.name();
-    if requires.real_pods && !provider.has_real_pods() {
+    let (cluster, requires) = (&plan.suite.cluster, plan.scenario.requires.unwrap_or_default());
+    let provider = cluster.provider;
+    let name = if cluster.is_control_plane_only() { "k3s without its agent" } else { provider.name() };
+    if !cluster.agent && provider == Provider::Kind {
+        return Some("cluster.agent is false; provider kind has a kubelet on every node".into());
+    }
+    if requires.real_pods && !cluster.has_real_pods() {
         return Some(format!("needs pods that run (requires.realPods); provider {name} has a kubelet stub"));
     }
-    if plan.suite.operator.is_inside() && !provider.has_real_pods() {
+    if plan.suite.operator.is_inside() && !cluster.has_real_pods() {
         return Some(format!("runs the operator inside the cluster; provider {name} runs no pods"));
     }
     let nodes = nodes(plan);

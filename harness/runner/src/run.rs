@@ -393,6 +393,9 @@ pub fn report_dir(root: &Path, plan: &Plan) -> PathBuf {
     if plan.suite.cluster.provider != Provider::Local {
         scenario.push('.');
         scenario.push_str(plan.suite.cluster.provider.name());
+        if plan.suite.cluster.is_control_plane_only() {
+            scenario.push_str(".no-agent");
+        }
     }
     if plan.suite.operator.is_inside() {
         scenario.push_str(".inside");

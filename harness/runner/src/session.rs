@@ -10,7 +10,11 @@ use crate::{
 use futures::future::OptionFuture;
 use serde_json::Value;
 use spiritlevel_cluster::Progress;
-use spiritlevel_model::{history::Phase, plan::Plan, suite::OperatorScope};
+use spiritlevel_model::{
+    history::Phase,
+    plan::Plan,
+    suite::{OperatorScope, Provider},
+};
 use spiritlevel_operator::Isolation;
 use std::{
     collections::BTreeMap,
@@ -177,7 +181,7 @@ async fn all(
         let slot = slots[slot].clone();
         let (places, tell, failed, cancel) = (places.clone(), tell.clone(), failed.clone(), cancel.clone());
         let (root, isolation, fail_fast) = (options.report_dir.clone(), isolation.clone(), options.fail_fast);
-        let keep = options.keep && plan.suite.cluster.provider.has_real_pods();
+        let keep = options.keep && plan.suite.cluster.provider != Provider::Local;
         let cleanups = cleanups.clone();
         running.spawn(async move {
             // The lane's turn first: who waits for it must not keep a place from others.

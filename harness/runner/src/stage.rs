@@ -494,7 +494,7 @@ impl Director for Stage {
 
     /// There is no kubelet behind a local control plane: the suite says what its containers answer.
     fn exec(&self, _: &Exchange<'_>) -> Option<ExecAnswer> {
-        if self.plan.suite.cluster.provider.has_real_pods() {
+        if self.plan.suite.cluster.has_real_pods() {
             return None;
         }
         let exec = &self.plan.suite.kubelet.exec;

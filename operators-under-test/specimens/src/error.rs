@@ -22,6 +22,9 @@ pub(crate) enum Error {
     /// The signal that asks for a stop cannot be waited for.
     #[error("listen for SIGTERM")]
     Signal(#[source] std::io::Error),
+    /// The webhook cannot be served.
+    #[error("serve the webhook")]
+    Webhook(#[source] std::io::Error),
     /// The CRD does not fit YAML.
     #[error("write the CRD as YAML")]
     Yaml(#[from] serde_yaml::Error),

@@ -86,6 +86,7 @@ impl Place {
         if self.cluster_image.is_some() {
             cluster.image.clone_from(&self.cluster_image);
         }
+        cluster.agent &= !self.no_agent;
         let operator = &mut plan.suite.operator;
         match self.operator {
             Some(OperatorAs::Process) => operator.run = Some(suite::RunAs::Process),

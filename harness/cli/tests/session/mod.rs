@@ -35,12 +35,12 @@ pub(crate) fn run(suites: &[(Suite, &str)], jobs: usize) -> ExitCode {
             }
         }
     }
-    let mut places: BTreeMap<(&str, Vec<String>), Option<String>> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, bool, Vec<String>), Option<String>> = BTreeMap::new();
     let session = Arc::new(Session::default());
     let (mut trials, mut chosen) = (Vec::new(), Vec::new());
     for (title, plan) in all {
         let cluster = &plan.suite.cluster;
-        let place = (cluster.provider.name(), cluster.images.clone());
+        let place = (cluster.provider.name(), cluster.agent, cluster.images.clone());
         // Asked once for each place: without Docker, or without images, a trial is skipped with the reason.
         let lacks = places.entry(place).or_insert_with(|| lacking(&plan)).clone();
         let (session, key, skipped) = (session.clone(), plan.namespace.clone(), lacks.clone());

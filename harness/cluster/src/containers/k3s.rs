@@ -21,6 +21,18 @@ use crate::{Component, Error, Progress, local::ports::with_free_port, process::D
 /// What is run unless something else is asked for.
 pub const K3S_IMAGE: &str = "rancher/k3s:v1.36.3-k3s1";
 
+/// The kubelet stub schedules, provisions volumes, and sends no heartbeats. What has a network has an agent.
+const WITHOUT_AGENT: [&str; 6] = [
+    "--disable-agent",
+    "--disable-scheduler",
+    "--disable-cloud-controller",
+    "--disable-network-policy",
+    "--flannel-backend=none",
+    "--kube-controller-manager-arg=controllers=*,-node-lifecycle-controller,-taint-eviction-controller,\
+     -node-ipam-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller,\
+     -horizontal-pod-autoscaler-controller",
+];
+
 const PORT: u16 = 6443;
 const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 
@@ -29,6 +41,8 @@ const KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 pub struct K3sOptions {
     /// An image of rancher/k3s's contract, `NAME:TAG`.
     pub image: String,
+    /// Whether there is a node. Without, it is a control plane only.
+    pub agent: bool,
     /// Appended to kube-apiserver's command line.
     pub api_server_args: Vec<String>,
     /// How long everything may take together, a pull aside.
@@ -37,7 +51,12 @@ pub struct K3sOptions {
 
 impl Default for K3sOptions {
     fn default() -> Self {
-        Self { image: K3S_IMAGE.to_owned(), api_server_args: Vec::new(), start_timeout: Duration::from_secs(180) }
+        Self {
+            image: K3S_IMAGE.to_owned(),
+            agent: true,
+            api_server_args: Vec::new(),
+            start_timeout: Duration::from_secs(180),
+        }
     }
 }
 
@@ -75,7 +94,8 @@ pub(super) async fn start(docker: Docker, options: K3sOptions, progress: &dyn Pr
         kubeconfig,
         containers,
         init: Init::K3s,
-        wants_storage: true,
+        agent: options.agent,
+        wants_storage: options.agent,
         deadline,
     })
 }
@@ -87,9 +107,16 @@ async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) ->
         "server".to_owned(),
         "--disable=traefik,servicelb,metrics-server,coredns,local-storage".to_owned(),
         "--tls-san=127.0.0.1".to_owned(),
-        // Volumes without a provisioner's image.
-        "--kube-controller-manager-arg=enable-hostpath-provisioner=true".to_owned(),
     ];
+    if options.agent {
+        // Volumes without a provisioner's image.
+        command.push("--kube-controller-manager-arg=enable-hostpath-provisioner=true".to_owned());
+        // A kubelet can miss one of two changes of a pod that follow each other (`markPodProcessed` in its volume manager),
+        // and shows the last one in downward API volumes with its next look at the pod: by default a minute later.
+        command.push("--kubelet-arg=sync-frequency=10s".to_owned());
+    } else {
+        command.extend(WITHOUT_AGENT.map(ToOwned::to_owned));
+    }
     command
         .extend(options.api_server_args.iter().map(|a| format!("--kube-apiserver-arg={}", a.trim_start_matches("--"))));
     let request = GenericImage::new(name, tag)
@@ -99,7 +126,7 @@ async fn run(docker: &Docker, options: &K3sOptions, owned: &Owned, port: u16) ->
         .with_network(owned.name())
         // A published port changes with every restart; a mapped one stays.
         .with_mapped_port(port, PORT.tcp())
-        .with_privileged(true)
+        .with_privileged(options.agent)
         .with_mount(Mount::tmpfs_mount("/run"))
         .with_cmd(command)
         .with_env_var("K3S_KUBECONFIG_MODE", "644")

@@ -22,8 +22,6 @@ use super::{
 };
 use crate::{Component, Error, Progress, assets, local::ports::with_free_port, process::Deadline};
 
-/// What is run unless something else is asked for.
-pub const KIND_IMAGE: &str = "kindest/node:v1.36.3";
 /// The CLI that is installed where there is none.
 const MODULE: &str = "sigs.k8s.io/kind@v0.33.0";
 
@@ -33,8 +31,8 @@ const TWO_NODES: &str = include_str!("../../../../kind-configs/two-nodes.yaml");
 /// What may differ between two clusters.
 #[derive(Clone, Debug)]
 pub struct KindOptions {
-    /// A node image.
-    pub image: String,
+    /// A node image; left out: the one that belongs to this release of kind.
+    pub image: Option<String>,
     /// Nodes, the control plane's included.
     pub nodes: u32,
     /// kind's configuration; left out: one from `kind-configs/`.
@@ -48,7 +46,7 @@ pub struct KindOptions {
 impl Default for KindOptions {
     fn default() -> Self {
         Self {
-            image: KIND_IMAGE.to_owned(),
+            image: None,
             nodes: 1,
             config: None,
             api_server_args: Vec::new(),
@@ -60,17 +58,19 @@ impl Default for KindOptions {
 impl KindOptions {
     /// The defaults, with the image that `SPIRITLEVEL_KIND_IMAGE` names.
     pub fn from_env() -> Self {
-        let default = Self::default();
-        Self { image: std::env::var("SPIRITLEVEL_KIND_IMAGE").unwrap_or(default.image), ..default }
+        Self { image: std::env::var("SPIRITLEVEL_KIND_IMAGE").ok(), ..Self::default() }
     }
 }
 
 pub(super) async fn start(docker: Docker, options: KindOptions, progress: &dyn Progress) -> Result<Started, Error> {
     let begun = Instant::now();
     let program = program(progress).await?;
-    docker.obtain(&options.image, progress).await?;
+    if let Some(image) = &options.image {
+        docker.obtain(image, progress).await?;
+    }
     let owned = Owned::new(&docker)?;
-    progress.say(&format!("creating a kind cluster of {}", options.image));
+    let of = options.image.as_deref().unwrap_or("kind's own image");
+    progress.say(&format!("creating a kind cluster of {of}"));
     let deadline = Deadline::after(options.start_timeout);
     let kubeconfig = owned.directory().path().join("kubeconfig");
     with_free_port(Component::Node, |port| create(&program, &docker, &options, &owned, port, progress)).await?;
@@ -87,6 +87,7 @@ pub(super) async fn start(docker: Docker, options: KindOptions, progress: &dyn P
         kubeconfig,
         containers,
         init: Init::Systemd,
+        agent: true,
         wants_storage: false,
         deadline,
     })
@@ -102,7 +103,8 @@ async fn create(
 ) -> Result<(), Error> {
     let config = owned.directory().write("kind.yaml", &config(options, port)?)?;
     let mut child = Command::new(program)
-        .args(["create", "cluster", "--name", owned.name(), "--image", &options.image])
+        .args(["create", "cluster", "--name", owned.name()])
+        .args(options.image.iter().flat_map(|image| ["--image", image]))
         .arg("--config")
         .arg(&config)
         .arg("--kubeconfig")
@@ -133,11 +135,20 @@ async fn create(
     for container in containers {
         docker.remove(&container).await?;
     }
-    let output = said.join("\n");
+    let output = reason(&said);
+    if output.contains("failed to pull image") {
+        return Err(Error::NoImage { image: "of kind's nodes".to_owned(), reason: output });
+    }
     if is_port_taken(&output) {
         return Err(Error::PortTaken { component: Component::Node, attempts: 1 });
     }
     Err(Error::docker("create a kind cluster", output))
+}
+
+/// What kind said, without its warning about control groups, which is no reason why it failed.
+fn reason(said: &[String]) -> String {
+    let lines = said.iter().filter(|line| !line.contains("cgroup v1 is deprecated")).map(String::as_str);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The configuration with our port and arguments.
@@ -218,6 +229,12 @@ mod tests {
         let last: Value = serde_yaml::from_str(patches.last().unwrap().as_str().unwrap()).unwrap();
         let args = json!([{"name": "watch-cache", "value": "false"}, {"name": "profiling", "value": "true"}]);
         assert_eq!(last["apiServer"]["extraArgs"], args);
+    }
+
+    #[test]
+    fn a_warning_is_no_reason() {
+        let said = ["WARNING: cgroup v1 is deprecated", "ERROR: failed to create cluster"].map(str::to_owned);
+        assert_eq!(reason(&said), "ERROR: failed to create cluster");
     }
 
     #[test]

@@ -38,9 +38,9 @@ use docker::Docker;
 use owner::Owned;
 
 pub use k3s::{K3S_IMAGE, K3sOptions};
-pub use kind::{KIND_IMAGE, KindOptions};
+pub use kind::KindOptions;
 pub use nodes::{Node, Nodes};
-pub use owner::sweep;
+pub use owner::{Kept, sweep};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -49,11 +49,15 @@ pub async fn docker_version() -> Result<String, Error> {
     Docker::connect().await?.version().await
 }
 
-/// Why a cluster of `image` with these images on its nodes cannot be made without pulling anything; `None` where it can.
-pub async fn lacking(image: &str, images: &[String]) -> Option<String> {
+/// Why a cluster of `image` (none: kind's own) with these images on its nodes cannot be made without pulling anything; `None`
+/// where it can.
+pub async fn lacking(image: Option<&str>, images: &[String]) -> Option<String> {
     let docker = match Docker::connect().await {
         Ok(docker) => docker,
         Err(e) => return Some(format!("failed to {e}")),
+    };
+    let Some(image) = image else {
+        return Some("kind may pull its node image: name one that is here with SPIRITLEVEL_KIND_IMAGE".into());
     };
     for name in std::iter::once(image).chain(images.iter().map(String::as_str)) {
         match docker.has_image(name).await {
@@ -73,6 +77,7 @@ pub struct ContainerCluster {
     tokens: BTreeMap<Identity, String>,
     start_timeout: Duration,
     nodes: Nodes,
+    agent: bool,
     /// How what is kept is found.
     kept: Option<String>,
     /// Nodes that ended although nobody asked them to.
@@ -89,6 +94,8 @@ struct Started {
     kubeconfig: Kubeconfig,
     containers: Vec<String>,
     init: nodes::Init,
+    /// Whether there are kubelets.
+    agent: bool,
     /// Whether a default StorageClass has to be made.
     wants_storage: bool,
     deadline: Deadline,
@@ -111,15 +118,7 @@ impl Started {
             admin.request_text(ready).await.ok().map(drop)
         })
         .await?;
-        let wanted = self.containers.len();
-        let api: Api<KubeNode> = Api::all(admin.clone());
-        let names = self
-            .until("every node to be Ready", || async {
-                let list = api.list(&ListParams::default()).await.ok()?.items;
-                let ready = list.iter().all(|n| is_ready(n) && !is_tainted(n));
-                (list.len() == wanted && ready).then(|| list.iter().map(ResourceExt::name_any).collect::<Vec<_>>())
-            })
-            .await?;
+        let names = if self.agent { self.ready_nodes(&admin).await? } else { Vec::new() };
         let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), "default");
         // Admission lets no pod in before the account is there.
         self.until("the ServiceAccount default/default", || async { accounts.get_opt("default").await.ok()? }).await?;
@@ -136,14 +135,12 @@ impl Started {
         let list = paired(&names, &self.containers);
         let mut kept = None;
         if keep {
-            self.owned.keep();
-            let name = self.owned.name();
-            let config = self.owned.kept_file("kubeconfig", &Self::yaml(&self.kubeconfig)?)?;
+            let config = self.owned.keep(&Self::yaml(&self.kubeconfig)?)?;
             kept = Some(format!(
-                "kept: KUBECONFIG={}; remove it with `docker rm -fv {}`, `docker network rm {name}`, or the next \
-                 `spiritlevel clean`",
+                "kept: `export KUBECONFIG={}` reaches the cluster, `docker exec -it {} sh` its node; `spiritlevel clean` \
+                 removes it",
                 config.display(),
-                self.containers.join(" "),
+                self.containers.first().map_or("", String::as_str),
             ));
         }
         let nodes = Nodes { docker: self.docker.clone(), list, network, gateway, init: self.init };
@@ -154,12 +151,25 @@ impl Started {
             tokens,
             start_timeout: self.deadline.limit(),
             nodes,
+            agent: self.agent,
             kept,
             ended: Arc::default(),
             watches: Mutex::default(),
             owned: Mutex::new(self.owned),
         };
         Ok(cluster)
+    }
+
+    /// Waits until every container is a node that is Ready; their names.
+    async fn ready_nodes(&self, admin: &Client) -> Result<Vec<String>, Error> {
+        let wanted = self.containers.len();
+        let api: Api<KubeNode> = Api::all(admin.clone());
+        self.until("every node to be Ready", || async {
+            let list = api.list(&ListParams::default()).await.ok()?.items;
+            let ready = list.iter().all(|n| is_ready(n) && !is_tainted(n));
+            (list.len() == wanted && ready).then(|| list.iter().map(ResourceExt::name_any).collect::<Vec<_>>())
+        })
+        .await
     }
 
     fn yaml(kubeconfig: &Kubeconfig) -> Result<String, Error> {
@@ -299,7 +309,7 @@ const NODE_GONE: Duration = Duration::from_secs(180);
 
 async fn prepare(progress: &dyn crate::Progress) -> Result<Docker, Error> {
     let docker = Docker::connect().await?;
-    match (sweep(progress).await, clean::sweep()) {
+    match (sweep(Kept::Stays, progress).await, clean::sweep()) {
         (Ok(_), Ok(removed)) => removed.iter().for_each(|line| progress.say(&format!("removed {line}"))),
         // What others left behind is no reason not to start.
         (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "leftovers stay"),
@@ -333,7 +343,7 @@ impl Cluster for ContainerCluster {
     }
 
     fn nodes(&self) -> Option<&Nodes> {
-        Some(&self.nodes)
+        Some(&self.nodes).filter(|_| self.agent)
     }
 
     fn start_controllers<'a>(&'a self, _: &'a Endpoint) -> BoxFuture<'a, Result<(), Error>> {

@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, OpenOptions, TryLockError},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rand::{TryRng, rngs::SysRng};
@@ -20,6 +20,17 @@ use crate::{
 };
 
 const PURPOSE: &str = "cluster";
+/// Files in the directory of run directories: ids of what was kept. Who starts the next run leaves that alone.
+const KEPT: &str = "kept-";
+
+/// What a sweep removes, beside what nobody lives for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// What was kept on purpose stays.
+    Stays,
+    /// It goes as well.
+    Goes,
+}
 
 /// A run directory and the name that goes with it. What bears the name goes when this is dropped, at the latest.
 #[derive(Debug)]
@@ -49,17 +60,16 @@ impl Owned {
         &self.directory
     }
 
-    /// Leaves everything where it is, for somebody to look at.
-    pub(super) fn keep(&mut self) {
-        self.kept = true;
-    }
-
-    /// A file that outlives us, for somebody to use.
-    pub(super) fn kept_file(&self, file: &str, content: &str) -> Result<std::path::PathBuf, Error> {
+    /// Leaves everything where it is, for somebody to look at, with a kubeconfig; where that is.
+    pub(super) fn keep(&mut self, kubeconfig: &str) -> Result<PathBuf, Error> {
         use std::{io::Write, os::unix::fs::OpenOptionsExt};
-        let path = std::env::temp_dir().join(format!("{}.{file}", self.name));
+        let root = root()?;
+        let id = self.name.strip_prefix(&prefix(&root)).unwrap_or(&self.name);
+        let path = root.join(format!("{KEPT}{id}"));
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        made.and_then(|mut f| f.write_all(content.as_bytes())).map_err(|source| Error::io("write", &path, source))?;
+        made.and_then(|mut f| f.write_all(kubeconfig.as_bytes()))
+            .map_err(|source| Error::io("write", &path, source))?;
+        self.kept = true;
         Ok(path)
     }
 
@@ -97,13 +107,17 @@ async fn remove_named(docker: &Docker, prefix: &str) -> Result<(), Error> {
 }
 
 /// Removes containers and networks whose harness is dead; says each. A machine without Docker has none.
-pub async fn sweep(progress: &dyn Progress) -> Result<usize, Error> {
+pub async fn sweep(kept: Kept, progress: &dyn Progress) -> Result<usize, Error> {
     let Ok(docker) = Docker::connect().await else { return Ok(0) };
     let root = root()?;
     let prefix = prefix(&root);
     let (containers, networks) = docker.named(&prefix).await?;
     // After the list: whoever starts meanwhile is not on it.
-    let living = living(&root)?;
+    let mut living = living(&root)?;
+    let kept_ids = kept_ids(&root)?;
+    if kept == Kept::Stays {
+        living.extend(kept_ids.iter().cloned());
+    }
     let dead =
         |name: &&String| name.strip_prefix(&prefix).is_some_and(|rest| !living.iter().any(|id| rest.starts_with(id)));
     let mut removed = 0;
@@ -117,6 +131,10 @@ pub async fn sweep(progress: &dyn Progress) -> Result<usize, Error> {
         progress.say(&format!("removed the network {network}"));
         removed += 1;
     }
+    for id in kept_ids.difference(&living) {
+        let path = root.join(format!("{KEPT}{id}"));
+        fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
+    }
     Ok(removed)
 }
 
@@ -124,6 +142,13 @@ pub async fn sweep(progress: &dyn Progress) -> Result<usize, Error> {
 fn prefix(root: &Path) -> String {
     let hash = hex::encode(Sha256::digest(root.as_os_str().as_encoded_bytes()));
     format!("spiritlevel-{}-", &hash[..6])
+}
+
+/// Ids of what was kept.
+fn kept_ids(root: &Path) -> Result<BTreeSet<String>, Error> {
+    let entries = fs::read_dir(root).map_err(|source| Error::io("list", root, source))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    Ok(names.filter_map(|name| name.strip_prefix(KEPT).map(str::to_owned)).collect())
 }
 
 /// Ids of the run directories whose owner lives.
@@ -157,6 +182,15 @@ mod tests {
         assert_eq!(living(root.path()).unwrap(), BTreeSet::from(["0a1b2c3d".to_owned()]));
         drop((alive, other));
         assert!(living(root.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_was_kept_is_known_by_its_file() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(kept_ids(root.path()).unwrap().is_empty());
+        fs::write(root.path().join("kept-0a1b2c3d"), "a kubeconfig").unwrap();
+        fs::write(root.path().join("else"), "").unwrap();
+        assert_eq!(kept_ids(root.path()).unwrap(), BTreeSet::from(["0a1b2c3d".to_owned()]));
     }
 
     #[test]

@@ -78,6 +78,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
             StepAction::Webhook(w) if w.resources.is_empty() => {
                 problems.push(scene.at_key(&action, "a webhook for nothing").with_help("name `resources`"));
             }
+            StepAction::KillPod(k) if k.container.is_some() && !scene.spec.requires.unwrap_or_default().real_pods => {
+                let help = "add `requires: {realPods: true}`: the kubelet stub ends all containers of a pod at once";
+                problems
+                    .push(scene.at_key(&action.key("container"), "one container of several is real").with_help(help));
+            }
             StepAction::Script(s) if s.content.trim().is_empty() => {
                 problems.push(scene.at_key(&action, "a script without content"));
             }

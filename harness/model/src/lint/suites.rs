@@ -10,7 +10,7 @@ use crate::{
     bindings::{BUILT_IN, mentions_any},
     load::parse_manifests,
     problem::{Path, Problem},
-    suite::{Build, RunAs, Suite},
+    suite::{Build, Provider, RunAs, Suite},
 };
 
 pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
@@ -54,6 +54,11 @@ pub(super) fn check(project: &Project<'_>, suite: &Suite) -> Vec<Problem> {
     {
         let help = "name it: `image: localhost/NAME:TAG`";
         problems.push(file.at_key(&at.key("deployment"), "the image that is made has no name").with_help(help));
+    }
+    if !suite.spec.cluster.agent && suite.spec.cluster.provider == Provider::Kind {
+        let help = "only k3s can be a control plane alone: `provider: k3s`";
+        let at = Path::parse("spec.cluster").key("agent");
+        problems.push(file.at_value(&at, "kind has a kubelet on every node").with_help(help));
     }
     let ready = &suite.spec.subject.ready;
     let subject = Path::parse("spec.subject");

@@ -8,6 +8,20 @@ use spiritlevel_model::{
     operation::{Delete, Manifest, Operation, StepAction},
 };
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(250);
+
+fn deadline(limit: Duration) -> Instant {
+    Instant::now() + limit
+}
+
+/// Whether the API server could not ask a webhook, which says nothing about the object.
+fn is_webhook_away(error: &Error) -> bool {
+    let Error::Request { source, .. } = error else { return false };
+    matches!(&**source, kube::Error::Api(s) if s.code == 500 && s.message.contains("failed calling webhook"))
+}
 
 impl Play<'_> {
     pub(super) async fn write(
@@ -24,7 +38,8 @@ impl Play<'_> {
             return Ok(());
         };
         for object in self.manifest(manifest)? {
-            let sent = tokio::time::timeout(limit, self.send(action, &object)).await;
+            let patient = manifest.expect.is_empty();
+            let sent = tokio::time::timeout_at(deadline(limit), self.sent(action, &object, patient, limit)).await;
             let what = || format!("{} {}", action.name(), api::describe(&object));
             let sent =
                 sent.map_err(|_| Failure::Broken(format!("{} was not answered within {} s", what(), limit.as_secs())))?;
@@ -55,6 +70,19 @@ impl Play<'_> {
             }
         }
         Ok(objects)
+    }
+
+    /// A webhook of an operator that has just started, or that was killed, is not reached for a moment: who applies something
+    /// then tries again, and so do we where no refusal is expected.
+    async fn sent(&self, action: &StepAction, object: &Value, patient: bool, limit: Duration) -> Result<Value, Error> {
+        // The last refusal says more than that the time was over.
+        let until = deadline(limit.saturating_sub(AGAIN * 2));
+        loop {
+            match self.send(action, object).await {
+                Err(e) if patient && is_webhook_away(&e) && Instant::now() < until => tokio::time::sleep(AGAIN).await,
+                other => return other,
+            }
+        }
     }
 
     async fn send(&self, action: &StepAction, object: &Value) -> Result<Value, Error> {

@@ -1,10 +1,14 @@
 //! `node`: something happens to a real node, and is undone. Every undo is written down first.
 
-use super::play::{Failure, Play};
+use super::{
+    play::{Failure, Play},
+    pods::is_refused,
+};
+use crate::{api::is_not_found, harness_writes::merge_patch};
 use serde_json::{Value, json};
 use spiritlevel_cluster::Nodes;
 use spiritlevel_model::{
-    Period,
+    Meta, Period,
     operation::{NodeAction, NodeFault, NodeRole},
 };
 use std::time::Duration;
@@ -28,12 +32,15 @@ impl Play<'_> {
             NodeRole::Worker => names.get(1),
         };
         let name = *name.ok_or_else(|| Failure::Broken("the cluster has no worker".into()))?;
+        if fault.action == NodeAction::Drain {
+            return self.drain(name, fault.lasts.unwrap_or(LASTS).0, path).await;
+        }
         let undo = match fault.action {
             NodeAction::Restart | NodeAction::Crash => "start",
             NodeAction::Pause => "unpause",
             NodeAction::Cut => "mend",
             NodeAction::StopKubelet => "startKubelet",
-            NodeAction::RestartRuntime => "nothing",
+            NodeAction::RestartRuntime | NodeAction::Drain => "nothing",
         };
         self.stage.writes.undo_record(&self.stage.recorder, &json!({"step": path, "node": name, "undo": undo}));
         let before = heartbeat(self, name).await;
@@ -44,6 +51,56 @@ impl Play<'_> {
         }
         mend(nodes, name, fault.action).await.map_err(crate::Error::from)?;
         self.until_back(name, before).await
+    }
+
+    /// As `kubectl drain` and `uncordon`: what a budget protects is asked for again until the time is over.
+    async fn drain(&self, name: &str, lasts: Duration, path: &str) -> Result<(), Failure> {
+        let client = &self.around.lane.clients().user;
+        let url = format!("/api/v1/nodes/{name}");
+        let undo = json!({"step": path, "node": name, "undo": "uncordon"});
+        self.stage.writes.undo_record(&self.stage.recorder, &undo);
+        self.note(format!("node {name}: drain"));
+        let cordon = async |unschedulable: bool| {
+            let patch = json!({"spec": {"unschedulable": unschedulable}});
+            merge_patch(client, &url, &patch).await.map_err(crate::Error::request(format!("cordon {name}")))
+        };
+        cordon(true).await?;
+        let evictions = async {
+            // Who is refused is asked for again; who comes later is none of ours.
+            let mut left = self.pods_on(name);
+            while !left.is_empty() {
+                let mut refused = Vec::new();
+                for pod in left {
+                    match self.evict(&pod).await {
+                        Err(e) if is_refused(&e) => refused.push(pod),
+                        Err(crate::Error::Request { source, .. }) if is_not_found(&source) => {}
+                        other => other?,
+                    }
+                }
+                left = refused;
+                tokio::time::sleep(LOOK).await;
+            }
+            Ok::<_, crate::Error>(())
+        };
+        let until = tokio::time::Instant::now() + lasts;
+        let evicted = tokio::time::timeout_at(until, evictions).await.unwrap_or(Ok(()));
+        tokio::time::sleep_until(until).await;
+        cordon(false).await?;
+        self.note(format!("node {name} takes pods again"));
+        Ok(evicted?)
+    }
+
+    /// The run's pods on a node, a DaemonSet's aside: those come back at once wherever they are.
+    fn pods_on(&self, node: &str) -> Vec<Value> {
+        let live = self.stage.recorder.live();
+        let pods = live.world.of_kind("v1", "Pod").map(|l| &l.object);
+        let mine = pods.filter(|p| {
+            let run = p.namespace().is_some_and(|n| self.stage.namespaces().iter().any(|own| own == n));
+            let owners = p["metadata"]["ownerReferences"].as_array();
+            let daemon = owners.is_some_and(|all| all.iter().any(|o| o["kind"] == "DaemonSet"));
+            run && !daemon && p["spec"]["nodeName"] == *node
+        });
+        mine.cloned().collect()
     }
 
     /// Until the API server answers and the node has said again that it is Ready.
@@ -88,6 +145,8 @@ async fn disturb(nodes: &Nodes, name: &str, action: NodeAction) -> Result<(), sp
         NodeAction::Cut => nodes.cut(name).await,
         NodeAction::StopKubelet => nodes.stop_kubelet(name).await,
         NodeAction::RestartRuntime => nodes.restart_runtime(name).await,
+        // Done by the API, not to the container.
+        NodeAction::Drain => Ok(()),
     }
 }
 
@@ -97,6 +156,6 @@ async fn mend(nodes: &Nodes, name: &str, action: NodeAction) -> Result<(), spiri
         NodeAction::Pause => nodes.unpause(name).await,
         NodeAction::Cut => nodes.mend(name).await,
         NodeAction::StopKubelet => nodes.start_kubelet(name).await,
-        NodeAction::RestartRuntime => Ok(()),
+        NodeAction::RestartRuntime | NodeAction::Drain => Ok(()),
     }
 }

@@ -180,7 +180,7 @@ impl<'a> Play<'a> {
             StepAction::StopOperator(stop) => self.stop(stop, path).await,
             StepAction::StartOperator(start) => self.start(start, path).await,
             StepAction::DuplicateReconcile(duplicate) => self.duplicate(duplicate, path).await,
-            StepAction::KillPod(pod) => self.kill_pod(&pod.target).await,
+            StepAction::KillPod(kill) => self.kill_pod(kill).await,
             StepAction::SetPod(set) => self.set_pod(set).await,
             StepAction::Drift(drift) => self.drift(drift, path).await,
             StepAction::Node(fault) => self.node(fault, path).await,

@@ -97,7 +97,7 @@ fn pod_spec(cluster: &PostgresCluster, name: &str, image: &str, bootstrap: Boots
     let mut volumes = vec![
         json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("{name}-data")}}),
         config_volume(cluster),
-        // The kubelet writes a changed label there within a second or two: that is how an instance hears of its role.
+        // The kubelet writes a changed label there, mostly within a second or two: that is how an instance hears of its role.
         json!({"name": "pod-info", "downwardAPI": {"items": [
             pod_field("role", "labels", ROLE_LABEL),
             pod_field("confirmed-by", "annotations", CONFIRMED_BY_ANNOTATION),

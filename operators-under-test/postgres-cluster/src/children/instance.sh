@@ -29,11 +29,15 @@ say() { echo "instance: $*"; }
 look() {
     local seen
     seen=$(readlink -f "$pod_info/..data") || return
-    role=$(cat "$seen/role") && confirmed_by=$(cat "$seen/confirmed-by") && bootstrap=$(cat "$seen/bootstrap")
+    role=$(<"$seen/role") && confirmed_by=$(<"$seen/confirmed-by") && bootstrap=$(<"$seen/bootstrap")
 }
 
-here() { psql -XqAt -h 127.0.0.1 -c "$1" 2>/dev/null; }
-there() { psql -XqAt -h "$PRIMARY" -c "$1" 2>/dev/null; }
+# A server that accepts and then is frozen, or a pod that is taken away under a connection, answers never and closes
+# nothing. A question that waits for it would hold the loop; in a probe it holds the kubelet, which waits for two minutes
+# until whatever the killed probe left behind has ended.
+ask() { timeout --kill-after=1 "${patience:-4}" psql -XqAt "$@" 2>/dev/null; }
+here() { ask -h 127.0.0.1 -c "$1"; }
+there() { ask -h "$PRIMARY" -c "$1"; }
 
 has_data() { [ -s "$PGDATA/PG_VERSION" ]; }
 runs() { [ -n "$server" ] && kill -0 "$server" 2>/dev/null; }
@@ -57,7 +61,7 @@ run() {
     rm -f "$PGDATA/postmaster.pid"
     while true; do
         look && step
-        sleep 0.5 &
+        sleep 1 &
         wait $!
     done
 }
@@ -193,14 +197,14 @@ follow() {
         return
     fi
     unheard=$((unheard + 1))
-    if [ $unheard -lt 6 ]; then return; fi
+    if [ $unheard -lt 4 ]; then return; fi
     unheard=0
     say "cannot follow the primary: rewinding"
     stop
     touch "$volume/rewinding"
     # What pg_rewind compares is the primary's last checkpoint, and that may be older than its promotion. Where it sees
     # no fork it cannot help.
-    if there CHECKPOINT &&
+    if patience=60 there CHECKPOINT &&
         pg_rewind --target-pgdata="$PGDATA" --source-server="host=$PRIMARY" 2>&1 | tee /tmp/rewound &&
         ! grep -q 'no rewind required' /tmp/rewound; then
         touch "$PGDATA/standby.signal"
@@ -241,7 +245,7 @@ write_settings() {
 }
 
 settings() {
-    if [ "$(settings_for "$1")" = "$(cat "$volume/role.conf")" ]; then return; fi
+    if [ "$(settings_for "$1")" = "$(<"$volume/role.conf")" ]; then return; fi
     say "confirmed by: ${1:-itself alone}"
     write_settings "$1" && pg_ctl reload --pgdata="$PGDATA" --silent
 }

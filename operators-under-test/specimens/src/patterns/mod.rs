@@ -2,6 +2,7 @@
 
 mod n1;
 mod n10;
+mod n11;
 mod n3;
 mod n7;
 mod s01;
@@ -63,6 +64,8 @@ pub(crate) enum Pattern {
     N7,
     /// Control: applies without force, and looks again after a conflict.
     N10,
+    /// Control: N1 with an admission webhook.
+    N11,
 }
 
 // === impl Pattern ===
@@ -70,7 +73,7 @@ pub(crate) enum Pattern {
 impl Pattern {
     /// Whether it is a negative control: it has no bug build.
     pub(crate) fn is_control(self) -> bool {
-        matches!(self, Self::N1 | Self::N3 | Self::N7 | Self::N10)
+        matches!(self, Self::N1 | Self::N3 | Self::N7 | Self::N10 | Self::N11)
     }
 
     /// Runs the specimen until the process ends.
@@ -91,6 +94,7 @@ impl Pattern {
             Self::N3 => n3::run(operator).await,
             Self::N7 => n7::run(operator).await,
             Self::N10 => n10::run(operator).await,
+            Self::N11 => n11::run(operator).await,
         }
     }
 }
@@ -108,8 +112,9 @@ mod tests {
             assert!(folder.join("spiritlevel.yaml").is_file(), "{} has no suite", folder.display());
             assert!(folder.join("baseline.yaml").is_file(), "{} has no baseline", folder.display());
             for entry in folder.read_dir().expect("the folder was just looked into") {
-                let file = entry.expect("the folder can be read").file_name().into_string().expect("names are ASCII");
-                if file == "spiritlevel.yaml" || file.ends_with(".expect.yaml") {
+                let entry = entry.expect("the folder can be read");
+                let file = entry.file_name().into_string().expect("names are ASCII");
+                if entry.path().is_dir() || file == "spiritlevel.yaml" || file.ends_with(".expect.yaml") {
                     continue;
                 }
                 let scenario = file.strip_suffix(".yaml").expect("only YAML files lie beside a suite");
