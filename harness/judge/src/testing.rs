@@ -374,7 +374,7 @@ impl Run {
     }
 
     pub(crate) fn fired(&mut self, name: &str, request: Option<RequestId>, at: Option<At>) -> &mut Self {
-        self.fault(name, FaultEvent::Fired { request, at })
+        self.fault(name, FaultEvent::Fired { request, at, legality: None })
     }
 
     pub(crate) fn effect(&mut self, name: &str, what: &str) -> &mut Self {

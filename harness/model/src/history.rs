@@ -2,7 +2,7 @@
 
 use crate::{
     Actor, ObjectRef, RequestId, RequestInfo, ResourceKey, Revision, StreamId, Uid,
-    fault::{At, CloseWatch, FrameType},
+    fault::{At, CloseWatch, FrameType, Legality},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -464,6 +464,9 @@ pub enum FaultEvent {
         /// The point in the exchange.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<At>,
+        /// How legal it was to this very request, where that depends on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        legality: Option<Legality>,
     },
     /// It made a difference.
     Effect {

@@ -43,6 +43,7 @@ pub(crate) fn read(info: &RequestInfo, content_type: Option<&str>, body: &[u8]) 
         uid: json.uid(),
         apply,
         json: Some(json),
+        ..Bodies::default()
     }
 }
 

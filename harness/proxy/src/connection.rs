@@ -41,6 +41,10 @@ pub(crate) struct Connection {
     pub(crate) ended: CancellationToken,
     /// The fault that ended it.
     fault: OnceLock<Option<String>>,
+    /// It takes no further request.
+    last: CancellationToken,
+    /// Nobody reads or writes it any more, as if its bytes were lost.
+    stalled: CancellationToken,
 }
 
 impl Connection {
@@ -50,6 +54,21 @@ impl Connection {
             self.reset_when_closed();
             self.ended.cancel();
         }
+    }
+
+    /// What is open goes on to its end, and nothing new begins.
+    pub(crate) fn go_away(&self) {
+        self.last.cancel();
+    }
+
+    /// Not a byte more in either direction, until it is reset.
+    pub(crate) fn stall(&self) {
+        self.stalled.cancel();
+    }
+
+    /// Whether it is.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stalled.is_cancelled()
     }
 
     /// Whenever the socket closes, by a reset instead of a FIN.
@@ -119,6 +138,8 @@ pub(crate) async fn accept(
             stream: Arc::downgrade(&stream),
             ended: path.stop.child_token(),
             fault: OnceLock::new(),
+            last: CancellationToken::new(),
+            stalled: CancellationToken::new(),
         });
         path.add_connection(connection.clone());
         path.tasks.spawn(serve(path.clone(), connection, stream, tls.clone()));
@@ -133,7 +154,8 @@ async fn serve(path: Arc<Path>, connection: Arc<Connection>, stream: Arc<TcpStre
         let vanishes = condition.borrow_and_update().cut == Some(PartitionAs::Blackhole);
         tokio::select! {
             () = connection.ended.cancelled() => break,
-            () = &mut work, if !vanishes => break,
+            () = &mut work, if !vanishes && !connection.stalled.is_cancelled() => break,
+            () = connection.stalled.cancelled(), if !connection.stalled.is_cancelled() => {}
             _ = condition.changed() => {}
             _ = stream.readable(), if vanishes => {
                 path.tell_partition("bytes of the client vanished");
@@ -152,19 +174,34 @@ async fn speak(path: Arc<Path>, connection: Arc<Connection>, wire: Wire, tls: Tl
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(wire)).await else { return };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let tasks = Tasks(path.tasks.clone(), connection.ended.clone());
+    let last = connection.last.clone();
     let service = service_fn(move |request| exchange(path.clone(), connection.clone(), request));
     let io = TokioIo::new(stream);
     // An error here is a client that went away, or an exchange that a fault cut off.
     if http2 {
-        let _ = hyper::server::conn::http2::Builder::new(tasks)
+        let served = hyper::server::conn::http2::Builder::new(tasks)
             // Every watch is a stream of its own, and every faulty exchange a reset by us.
             .max_concurrent_streams(10_000)
             .max_local_error_reset_streams(None)
             .max_header_list_size(1 << 20)
-            .serve_connection(io, service)
-            .await;
+            .serve_connection(io, service);
+        let mut served = pin!(served);
+        tokio::select! {
+            _ = &mut served => {}
+            () = last.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                let _ = served.await;
+            }
+        }
     } else {
-        let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades().await;
+        let mut served = pin!(hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades());
+        tokio::select! {
+            _ = &mut served => {}
+            () = last.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                let _ = served.await;
+            }
+        }
     }
 }
 

@@ -14,6 +14,11 @@ pub trait Director: Send + Sync + 'static {
     /// Decides on a request on its arrival, whatever the point at which the fault will act.
     fn on_request(&self, exchange: &Exchange<'_>) -> Option<Firing>;
 
+    /// Whether the decision on a write needs to know what it would make of the stored object.
+    fn asks_for_outcome(&self, _exchange: &Exchange<'_>) -> bool {
+        false
+    }
+
     /// Decides on a watch event before it is passed on.
     fn on_frame(&self, stream: &Stream, frame: &Frame<'_>) -> FrameFate;
 

@@ -5,6 +5,7 @@ use crate::{
     bodies,
     body::{self, Body, Cut, Ended, Observed},
     connection::Connection,
+    edit,
     exec,
     fault::Course,
     headers,
@@ -44,6 +45,7 @@ pub(crate) struct Transit {
     pub(crate) firing: Option<Firing>,
     pub(crate) client: Client,
     user: Option<String>,
+    pub(crate) token: Option<http::HeaderValue>,
     in_flight: InFlight,
 }
 
@@ -82,12 +84,14 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
     let buffered = info.verb.is_write() && upgrade.is_none() && !headers::is_raw(&info);
     let content_type = text(&parts.headers, &header::CONTENT_TYPE);
     let mut bodies = Bodies::default();
+    let mut sent = Bytes::new();
     let upgraded = upgrade.is_some().then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
     let body = if buffered {
         match client.unless_gone(Limited::new(incoming, BODY_LIMIT).collect()).await {
             Some(Ok(read)) => {
                 let bytes = read.to_bytes();
                 bodies = bodies::read(&info, content_type.as_deref(), &bytes);
+                sent = bytes.clone();
                 body::whole(bytes)
             }
             Some(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
@@ -126,6 +130,7 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         id: path.numbers.request(),
         actor: path.director.actor(&path.actor, user_agent.as_deref()),
         user: user_of(&parts.headers),
+        token: parts.headers.get(header::AUTHORIZATION).cloned(),
         path,
         connection,
         user_agent,
@@ -136,8 +141,17 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         in_flight,
     };
     transit.record_arrival(content_type.filter(|_| buffered));
-    transit.firing = transit.path.director.on_request(&transit.view());
     prepare_headers(&mut parts, &transit.info, upgrade.as_ref());
+    if buffered && transit.path.director.asks_for_outcome(&transit.view()) {
+        transit.foresee(&parts, sent).await;
+    }
+    transit.firing = transit.path.director.on_request(&transit.view());
+    if let Some(fault) = transit.path.refuses(transit.token.as_ref()).filter(|_| transit.firing.is_none()) {
+        transit.firing = Some(Firing::new(&fault, Action::ExpireToken {}, At::BeforeSend, transit.id));
+    }
+    if let Some(firing) = &transit.firing {
+        edit::request(&mut parts, firing);
+    }
     let request = Request::from_parts(parts, body);
     transit.go(request, upgraded).await;
 }
@@ -211,6 +225,7 @@ impl Transit {
         let to_server =
             (response.status() == StatusCode::SWITCHING_PROTOCOLS).then(|| hyper::upgrade::on(&mut response));
         let (mut parts, incoming) = response.into_parts();
+        self.tell_past(parts.status);
         let protocol = parts.headers.get(header::UPGRADE).cloned();
         headers::strip_hop_by_hop(&mut parts.headers);
 
@@ -242,6 +257,7 @@ impl Transit {
                 None => return self.finish(Course::Gone),
             };
             self.record_answer(parts.status, AnswerBody::read(&bytes));
+            let bytes = self.edited(&mut parts, bytes);
             if let Some(firing) = self.firing.as_ref().filter(|f| matches!(f.action, Action::Conflict {})) {
                 path.director.answered(firing, &self.view()).await;
             }
@@ -261,10 +277,53 @@ impl Transit {
         }
     }
 
+    /// Asks the API server what the request would make, and what is stored, for rules that look at it. Both requests are
+    /// the client's own but for `dryRun`, so that they are answered as it would be; neither stores anything.
+    async fn foresee(&mut self, parts: &Parts, body: Bytes) {
+        let object = |answer: Option<Bytes>| answer.and_then(|b| serde_json::from_slice(&b).ok());
+        if self.info.verb != Verb::Create && self.info.name.is_some() {
+            self.bodies.stored = object(self.ask(edit::lookup(parts)).await);
+        }
+        self.bodies.outcome = match self.info.verb {
+            Verb::Delete | Verb::DeleteCollection => self.bodies.stored.clone(),
+            _ => object(self.ask(edit::dry_run(parts, body)).await),
+        };
+    }
+
+    /// The body of a successful answer.
+    async fn ask(&mut self, request: Option<Request<Body>>) -> Option<Bytes> {
+        let sent = self.path.api_server.send(request?);
+        let response = sent.await.ok().filter(|r| r.status().is_success())?;
+        Some(response.into_body().collect().await.ok()?.to_bytes())
+    }
+
+    /// What a fault makes of the API server's answer.
+    fn edited(&self, parts: &mut http::response::Parts, bytes: Bytes) -> Bytes {
+        let Some(firing) = self.firing.as_ref().filter(|_| parts.status.is_success()) else { return bytes };
+        match edit::answer(&firing.action, &self.info, parts, &bytes) {
+            Some((edited, what)) => {
+                self.path.effect(&firing.fault, what);
+                edited
+            }
+            None => bytes,
+        }
+    }
+
+    /// The effect of what was rewritten in the request.
+    fn tell_past(&self, status: StatusCode) {
+        let Some(firing) = self.firing.as_ref().filter(|f| !f.rewrite.is_empty() && status.is_success()) else { return };
+        let of = firing.rewrite.iter().find(|(key, _)| key == "resourceVersion").and_then(|(_, v)| v.as_deref());
+        if let Some(revision) = of {
+            let what = format!("{} was answered as of resourceVersion {revision}", self.info);
+            self.path.effect(&firing.fault, what);
+        }
+    }
+
     /// Whether the answer is read before it is passed on: one object or a refusal, never a list.
     fn is_small(&self, status: StatusCode) -> bool {
         let one = self.info.verb.is_write() || self.info.verb == Verb::Get;
-        !headers::is_raw(&self.info) && (one || !status.is_success())
+        let edited = self.firing.as_ref().is_some_and(|f| edit::is_edited(&f.action));
+        !headers::is_raw(&self.info) && (one || edited || !status.is_success())
     }
 
     pub(crate) async fn deliver_whole(mut self, response: Response<Body>) {

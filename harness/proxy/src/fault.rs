@@ -47,6 +47,42 @@ impl Transit {
                 Course::Refuse(self.refuse(*status, reason.as_deref(), *retry_after, message.as_deref()))
             }
             Action::Disconnect { how } => self.disconnect(*how, fault).await,
+            Action::DenyVerb {} => Course::Refuse(self.refuse(403, None, None, None)),
+            Action::Throttle { per_second } => {
+                if path.is_too_many(fault, *per_second) {
+                    Course::Refuse(self.refuse(429, None, None, None))
+                } else {
+                    Course::On
+                }
+            }
+            Action::Goaway {} => {
+                self.connection.go_away();
+                path.effect(fault, "the connection takes no further request");
+                Course::On
+            }
+            Action::ExpireToken {} => {
+                if path.refuse_token(fault, self.token.as_ref()) {
+                    path.director.perform(firing, &self.view()).await;
+                }
+                Course::Refuse(self.refuse(401, None, None, None))
+            }
+            Action::RotateToken { overlap } => {
+                path.director.perform(firing, &self.view()).await;
+                path.refuse_token_after(fault, self.token.clone(), overlap.0);
+                Course::On
+            }
+            // As an API server without this feature; the client lists instead.
+            Action::StaleView { .. } if self.info.query.get("sendInitialEvents").is_some_and(|v| v == "true") => {
+                let words = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
+                             forbidden for watch unless the WatchList feature gate is enabled";
+                Course::Refuse(self.refuse(422, None, None, Some(words)))
+            }
+            // Asked for by the rewritten request, and done to the answer.
+            Action::StaleView { .. }
+            | Action::ShortWatch { .. }
+            | Action::ReplayFromOlder { .. }
+            | Action::EmptyList {}
+            | Action::DiscoveryFailure { .. } => Course::On,
             Action::Conflict {} | Action::Mark {} => {
                 path.director.perform(firing, &self.view()).await;
                 Course::On
@@ -60,7 +96,7 @@ impl Transit {
                 };
                 self.wait(fault, late).await
             }
-            Action::Hold { until } => self.wait(fault, path.director.released(fault, until)).await,
+            Action::Hold { until } | Action::HoldWatchStart { until } => self.wait(fault, path.director.released(fault, until)).await,
             Action::Crash { .. } => {
                 let held = path.hold_gate();
                 path.director.perform(firing, &self.view()).await;
@@ -91,6 +127,8 @@ impl Transit {
             Action::CloseWatch { .. }
             | Action::WithholdEvents { .. }
             | Action::DropEvents { .. }
+            | Action::DuplicateEvents { .. }
+            | Action::WithholdBookmarks {}
             | Action::DelayEvents { .. } => Course::On,
         }
     }

@@ -10,6 +10,7 @@ mod body;
 mod certificates;
 mod connection;
 mod director;
+mod edit;
 mod error;
 mod exchange;
 mod exec;

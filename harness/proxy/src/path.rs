@@ -7,14 +7,18 @@ use spiritlevel_model::{
     history::{Event, FaultEvent, FaultRecord},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
-use tokio::sync::{mpsc, watch};
+use http::HeaderValue;
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How late everything is on a slow path.
@@ -40,6 +44,10 @@ pub(crate) struct Path {
     in_flight: AtomicUsize,
     /// Effects that were recorded for the present partition: each kind is told once, not for every retry.
     told: Mutex<BTreeSet<&'static str>>,
+    /// Tokens that are valid no more, each with the fault that did it.
+    refused: Mutex<Vec<(String, HeaderValue)>>,
+    /// When requests passed a throttle, within the last second.
+    passed: Mutex<BTreeMap<String, VecDeque<Instant>>>,
 }
 
 /// Whether and how the path is cut.
@@ -86,6 +94,8 @@ impl Path {
             streams: Mutex::default(),
             in_flight: AtomicUsize::new(0),
             told: Mutex::default(),
+            refused: Mutex::default(),
+            passed: Mutex::default(),
         }
     }
 
@@ -182,6 +192,55 @@ impl Path {
     pub(crate) async fn through_gate(&self) {
         let mut gate = self.gate.subscribe();
         let _ = gate.wait_for(|g| !g.from_outside && g.by_faults == 0).await;
+    }
+
+    // === who may pass ===
+
+    /// The fault because of which a token is not taken.
+    pub(crate) fn refuses(&self, token: Option<&HeaderValue>) -> Option<String> {
+        let refused = lock(&self.refused);
+        refused.iter().find(|(_, t)| Some(t) == token).map(|(fault, _)| fault.clone())
+    }
+
+    /// From now on a token is not taken, until the fault is healed. Whether that is new.
+    pub(crate) fn refuse_token(self: &Arc<Self>, fault: &str, token: Option<&HeaderValue>) -> bool {
+        let Some(token) = token.filter(|t| self.refuses(Some(t)).is_none()) else { return false };
+        lock(&self.refused).push((fault.into(), token.clone()));
+        let (path, fault) = (self.clone(), fault.to_owned());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = path.stop.cancelled() => {}
+                () = path.director.healed(&fault) => lock(&path.refused).retain(|(f, _)| *f != fault),
+            }
+        });
+        true
+    }
+
+    /// The same, a while later.
+    pub(crate) fn refuse_token_after(self: &Arc<Self>, fault: &str, token: Option<HeaderValue>, after: Duration) {
+        let (path, fault) = (self.clone(), fault.to_owned());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = path.stop.cancelled() => {}
+                () = path.director.healed(&fault) => {}
+                () = tokio::time::sleep(after) => {
+                    path.refuse_token(&fault, token.as_ref());
+                }
+            }
+        });
+    }
+
+    /// Whether as many requests as may have passed a throttle within the last second.
+    pub(crate) fn is_too_many(&self, fault: &str, per_second: u32) -> bool {
+        let now = Instant::now();
+        let mut passed = lock(&self.passed);
+        let passed = passed.entry(fault.into()).or_default();
+        passed.retain(|at| now.duration_since(*at) < Duration::from_secs(1));
+        let too_many = passed.len() >= per_second as usize;
+        if !too_many {
+            passed.push_back(now);
+        }
+        too_many
     }
 
     // === who is on it ===

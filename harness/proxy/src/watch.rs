@@ -2,6 +2,7 @@
 
 use crate::{
     body::{Fed, Piece},
+    connection::Connection,
     exchange::{FLUSH, Transit},
     frames::{LIMIT, Splitter, WatchEvent},
     path::{EndStream, Path, SLOW},
@@ -14,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use spiritlevel_model::{
     Meta, Revision, Uid,
-    fault::{At, CloseWatch, Exchange, Frame, FrameFate, PartitionAs, Stream, Until},
+    fault::{Action, At, CloseWatch, Exchange, Firing, Frame, FrameFate, PartitionAs, Stream, Until},
     history::{ClosedBy, Event, Fate, FrameRecord, ReplyOutcome, StreamClosed, StreamOpened},
 };
 use std::{
@@ -54,6 +55,8 @@ pub(crate) async fn open(transit: Transit, mut parts: Parts, upstream: Incoming)
     let status = parts.status.as_u16();
     let connection = transit.connection.clone();
     let http2 = transit.client.is_http2();
+    let shortens = |f: &&Firing| matches!(f.action, Action::ShortWatch { .. });
+    let shortened_by = transit.firing.as_ref().filter(shortens).map(|f| f.fault.clone());
     let after_reply = transit.firing.clone().filter(|f| f.at == At::AfterReply);
     let bodies = transit.bodies.clone();
     let (client, receipt) = transit.split();
@@ -74,6 +77,8 @@ pub(crate) async fn open(transit: Transit, mut parts: Parts, upstream: Incoming)
     drop(held);
     let mut pump = Pump {
         path: path.clone(),
+        connection: connection.clone(),
+        shortened_by,
         stream,
         to_client,
         queue: VecDeque::new(),
@@ -112,6 +117,9 @@ enum End {
 
 struct Pump {
     path: Arc<Path>,
+    connection: Arc<Connection>,
+    /// The fault because of which the API server ends it early.
+    shortened_by: Option<String>,
     stream: Stream,
     to_client: mpsc::Sender<Piece>,
     queue: VecDeque<Waiting>,
@@ -244,6 +252,14 @@ impl Pump {
                 let then = Some(EndStream { how, fault });
                 self.queue(Waiting { line, record: Some(record), due: Some(now + slow), by: None, then });
             }
+            FrameFate::Duplicate { fault } => {
+                let record = record(Fate::Delivered, Some(&fault));
+                self.path.effect(&fault, format!("gave {} twice", describe(&record, &self.stream)));
+                for _ in 0..2 {
+                    let (line, record) = (line.clone(), Some(record.clone()));
+                    self.queue(Waiting { line, record, due: Some(now + slow), by: None, then: None });
+                }
+            }
             FrameFate::Drop { fault } => {
                 let record = record(Fate::Dropped, Some(&fault));
                 let what = describe(&record, &self.stream);
@@ -297,8 +313,14 @@ impl Pump {
 
     /// The end, or, for a stall, everything from here on is kept.
     fn obey(&mut self, order: EndStream) -> Option<End> {
-        if order.how != CloseWatch::Stall {
-            return Some(End::Fault(order));
+        match order.how {
+            CloseWatch::Stall => {}
+            CloseWatch::StallConnection => {
+                self.path.effect(&order.fault, "a connection was stalled");
+                self.connection.stall();
+                return None;
+            }
+            _ => return Some(End::Fault(order)),
         }
         self.withheld_by = Some(order.fault);
         self.keep_queue();
@@ -356,14 +378,19 @@ impl Pump {
     }
 
     async fn close(self, end: End, connection_ended_by: Option<&str>) {
-        let Pump { path, stream, to_client, .. } = self;
+        let Pump { path, stream, to_client, shortened_by, connection, .. } = self;
         path.remove_stream(stream.id);
         path.director.on_stream_end(&stream);
         let closed = |by, fault: Option<String>, how| {
             path.director.record(Event::StreamClosed(StreamClosed { stream: stream.id, by, fault, how }));
         };
         match end {
-            End::Server => closed(ClosedBy::Server, None, None),
+            End::Server => {
+                if let Some(fault) = shortened_by {
+                    path.effect(&fault, format!("the watch of {} ended early", stream.info.resource_path()));
+                }
+                closed(ClosedBy::Server, None, None);
+            }
             End::Broken => {
                 closed(ClosedBy::Server, None, None);
                 cut(&to_client).await;
@@ -376,13 +403,15 @@ impl Pump {
                 closed(ClosedBy::Fault, Some(fault.clone()), Some(how));
                 path.effect(&fault, format!("ended the watch of {} by {}", stream.info.resource_path(), stream.actor));
                 match how {
+                    // Nobody would write that it is over.
+                    _ if connection.is_stalled() => connection.reset(Some(&fault)),
                     CloseWatch::Reset => cut(&to_client).await,
                     CloseWatch::Error410 => {
                         let line = status::expired_event(&stream.info);
                         // The client may be gone.
                         let _ = to_client.send(Piece::Frame(line.into())).await;
                     }
-                    CloseWatch::Clean | CloseWatch::Expire | CloseWatch::Stall => {}
+                    CloseWatch::Clean | CloseWatch::Expire | CloseWatch::Stall | CloseWatch::StallConnection => {}
                 }
             }
         }

@@ -9,8 +9,9 @@ use crate::{
     rbac::{ACCOUNT, Account},
     replica::{Place, Replica},
     stage::Stage,
+    token::{self, Credentials},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use spiritlevel_cluster::kubelet_stub::{Completion, KubeletRules, PodMatch, PodPhase, PodState};
 use spiritlevel_model::{
     Actor, Meta, ResourceKey,
@@ -64,8 +65,8 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
             kubelet.rules(namespace, rules(&plan.suite.kubelet));
         }
     }
-    let token = account(&objects, stage, around).await?;
-    stage.recorder.redactor().learn(&token);
+    account(&objects, stage, around).await?;
+    let token = token::ask(objects.client, &plan.operator_namespace, &stage.recorder).await?;
     for name in &plan.suite.before {
         for object in files::manifests(&around.suite_dir, name, &around.bindings)? {
             objects.apply(&object).await?;
@@ -90,8 +91,8 @@ pub(crate) async fn arrange(stage: &Arc<Stage>, around: &Surroundings<'_>) -> Re
     until_up(stage).await
 }
 
-/// The operator's ServiceAccount with its permissions and a token.
-async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>) -> Result<String, Error> {
+/// The operator's ServiceAccount with its permissions.
+async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>) -> Result<(), Error> {
     let plan = &stage.plan;
     let system = &plan.operator_namespace;
     let account =
@@ -112,16 +113,7 @@ async fn account(objects: &Objects<'_>, stage: &Stage, around: &Surroundings<'_>
     for object in &granted {
         objects.apply(object).await?;
     }
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86_400}});
-    let url = format!("/api/v1/namespaces/{system}/serviceaccounts/{ACCOUNT}/token");
-    let request = http::Request::post(&url)
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(request.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)
-        .map_err(Error::request("ask for the operator's token"))?;
-    let answer: Value =
-        objects.client.request(request).await.map_err(Error::request("ask for the operator's token"))?;
-    Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
+    Ok(())
 }
 
 /// Takes back what lies outside the run's namespaces.
@@ -182,8 +174,15 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
     let listener = proxy.listen(actor.clone(), Arc::new(InSandbox(sandbox.clone())), stage.clone())?;
     let endpoint = spiritlevel_cluster::Endpoint { url: listener.url(), ca_pem: proxy.ca_pem().to_owned() };
     let kubeconfig = home.join("kubeconfig");
-    let rendered = spiritlevel_cluster::kubeconfig::render(&endpoint, token, &plan.namespace);
-    std::fs::write(&kubeconfig, rendered).map_err(|e| Error::file("write", &kubeconfig, e))?;
+    let credentials = Credentials {
+        client: around.lane.clients().arrange.clone(),
+        account,
+        kubeconfig: kubeconfig.clone(),
+        endpoint,
+        operator_namespace: plan.operator_namespace.clone(),
+        namespace: plan.namespace.clone(),
+    };
+    credentials.write_kubeconfig(token)?;
     let mut known = around.bindings.clone();
     known.insert("kubeconfig".into(), json!(kubeconfig.to_string_lossy()));
     known.insert("replica".into(), json!(index));
@@ -203,7 +202,7 @@ fn replica(stage: &Arc<Stage>, around: &Surroundings<'_>, index: usize, token: &
             Access::Kubeconfig => spiritlevel_operator::Access::Kubeconfig(kubeconfig),
         },
     };
-    let place = Place::Beside(sandbox, Box::new(launch));
+    let place = Place::Beside(sandbox, Box::new((launch, credentials)));
     Ok(Replica::new(actor, place, listener, stage.recorder.clone(), plan.process.restart))
 }
 

@@ -145,6 +145,11 @@ impl Director for Hub {
         Some(Firing { fault: format!("{}{SEPARATOR}{}", guest.key(), firing.fault), ..firing })
     }
 
+    fn asks_for_outcome(&self, exchange: &Exchange<'_>) -> bool {
+        let guest = self.guest(exchange.info.namespace.as_deref());
+        guest.is_some_and(|g| g.asks_for_outcome(exchange))
+    }
+
     fn on_frame(&self, _: &Stream, _: &Frame<'_>) -> FrameFate {
         // Built-in controllers watch all namespaces at once; their streams are nobody's.
         FrameFate::Deliver

@@ -26,6 +26,7 @@ pub mod session;
 mod settle;
 mod stage;
 mod steps;
+mod token;
 mod witness;
 
 pub use error::Error;

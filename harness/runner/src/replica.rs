@@ -5,6 +5,7 @@ use crate::{
     Error,
     inside::{Inside, Instance},
     recorder::Recorder,
+    token::Credentials,
 };
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -32,8 +33,8 @@ const TAIL: usize = 500;
 
 /// Where a replica runs.
 pub(crate) enum Place {
-    /// A process of this machine.
-    Beside(Sandbox, Box<Launch>),
+    /// A process of this machine, and the files in which it finds its token.
+    Beside(Sandbox, Box<(Launch, Credentials)>),
     /// A container in the cluster.
     Inside(Arc<Inside>),
 }
@@ -140,6 +141,14 @@ impl Replica {
         tail.iter().skip(tail.len().saturating_sub(lines)).cloned().collect()
     }
 
+    /// Puts a new token in the place of the one that it reads.
+    pub(crate) async fn renew_token(&self) -> Result<(), Error> {
+        match &self.place {
+            Place::Beside(_, of) => of.1.renew(&self.recorder).await,
+            Place::Inside(_) => Err(Error::Input("a kubelet renews the token of a pod in its own time".into())),
+        }
+    }
+
     /// Starts it, unless it runs.
     pub(crate) async fn start(&self, cause: Option<&str>) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
@@ -147,7 +156,7 @@ impl Replica {
             return Ok(());
         }
         match &self.place {
-            Place::Beside(sandbox, launch) => self.start_process(sandbox, launch, cause).await,
+            Place::Beside(sandbox, of) => self.start_process(sandbox, &of.0, cause).await,
             Place::Inside(inside) => {
                 self.state().wanted = true;
                 let instance = inside.start().await?;

@@ -315,13 +315,11 @@ fn open_faults(stage: &Stage) -> (usize, usize, usize) {
         if !fired.contains(name) {
             unfired += 1;
         } else if fault.lasts.is_some()
-            || (matches!(fault.action, Action::Hold { .. } | Action::Delay { .. }) && held.contains(name))
+            || (matches!(fault.action, Action::Hold { .. } | Action::HoldWatchStart { .. } | Action::Delay { .. })
+                && held.contains(name))
         {
             lasting += 1;
-        } else if matches!(
-            fault.action,
-            Action::WithholdEvents { .. } | Action::DelayEvents { .. } | Action::Partition { .. }
-        ) {
+        } else if fault.action.lasts() || matches!(fault.action, Action::Partition { .. }) {
             endless += 1;
         }
     }

@@ -1,14 +1,16 @@
 //! The live state of one run: its faults, its replicas, its history. The proxy asks it what to do.
 
+mod awaiting;
+
+use awaiting::Awaited;
 use crate::{conflict::Touch, harness_writes::HarnessWrites, hub::Guest, recorder::Recorder, replica::Replica};
 use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor, Period, RequestId, StreamId,
     fault::{
-        Action, Arm, CloseWatch, Exchange, Fault, Firing, Frame, FrameFate, FrameType, RuleEvent, RuleSet, Stream,
-        Until,
+        Action, Arm, CloseWatch, Exchange, Fault, Firing, Frame, FrameFate, Moment, RuleEvent, RuleSet, Stream, Until,
     },
-    history::{Event, FaultEvent, FaultRecord, Record, StepState, VersionType},
+    history::{Event, FaultEvent, FaultRecord},
     plan::Plan,
 };
 use spiritlevel_proxy::{Director, ExecAnswer, Listener};
@@ -30,6 +32,8 @@ pub(crate) struct Stage {
     pub(crate) writes: HarnessWrites,
     namespaces: Vec<String>,
     rules: Mutex<RuleSet>,
+    /// Faults whose `after` has not happened yet.
+    waiting: Mutex<BTreeMap<String, Awaited>>,
     /// Faults that are healed, for whoever waits.
     healed: watch::Sender<BTreeSet<String>>,
     /// Objects that are touched for a conflict, until its request is answered.
@@ -54,6 +58,7 @@ impl Stage {
             writes,
             namespaces,
             rules: Mutex::new(rules),
+            waiting: Mutex::default(),
             healed: watch::Sender::default(),
             touches: Mutex::default(),
             frozen: Mutex::default(),
@@ -95,12 +100,26 @@ impl Stage {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Awaited>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn myself(&self) -> Option<Arc<Self>> {
+        self.myself.get().and_then(Weak::upgrade)
+    }
+
     fn touches(&self) -> MutexGuard<'_, BTreeMap<RequestId, Touch>> {
         self.touches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fault_event(&self, name: &str, what: FaultEvent) {
-        self.recorder.record(Event::Fault(FaultRecord { name: name.into(), what }));
+        self.tell_event(Event::Fault(FaultRecord { name: name.into(), what }));
+    }
+
+    /// Records what happened, and opens the faults that wait for it.
+    pub(crate) fn tell_event(&self, event: Event) {
+        self.open_faults(&event);
+        self.recorder.record(event);
     }
 
     /// Arms every fault that is armed from the start.
@@ -130,11 +149,15 @@ impl Stage {
         });
         self.rules().arm(&fault.name);
         self.fault_event(&fault.name, FaultEvent::Armed);
+        self.wait_after(&fault.name);
+        if let Action::StaleView { until: Some(until), .. } = &fault.action {
+            self.heal_when(fault, until.clone());
+        }
         if RuleSet::is_ambient(fault)
             && let Action::Partition { how } = fault.action
         {
             self.rules().count_firing(&fault.name);
-            self.fault_event(&fault.name, FaultEvent::Fired { request: None, at: None });
+            self.fault_event(&fault.name, FaultEvent::Fired { request: None, at: None, legality: None });
             for replica in self.meant(fault) {
                 replica.listener().shut(how, &fault.name);
             }
@@ -151,19 +174,20 @@ impl Stage {
         let streams: Vec<Stream> = open.iter().map(|(s, _)| s.clone()).collect();
         let wanted = self.rules().streams_to_close(&fault.name, &streams);
         for (stream, listener) in open.iter().filter(|(s, _)| wanted.contains(&s.id)) {
-            self.fault_event(&fault.name, FaultEvent::Fired { request: Some(stream.request), at: None });
+            let fired = FaultEvent::Fired { request: Some(stream.request), at: None, legality: None };
+            self.fault_event(&fault.name, fired);
             self.rules().count_firing(&fault.name);
             // First: the client may watch again at once.
             if how == CloseWatch::Expire {
                 self.rules().expire(&fault.name, stream);
             }
-            if how == CloseWatch::Stall {
+            if matches!(how, CloseWatch::Stall | CloseWatch::StallConnection) {
                 self.rules().keep_stream(&fault.name, stream.id);
             }
             listener.end_stream(stream.id, how, &fault.name);
         }
         // Those that come are not meant.
-        if !wanted.is_empty() && how != CloseWatch::Stall {
+        if !wanted.is_empty() && !matches!(how, CloseWatch::Stall | CloseWatch::StallConnection) {
             self.rules().disarm(&fault.name);
         }
     }
@@ -201,6 +225,7 @@ impl Stage {
         self.healed.send_modify(|h| {
             h.insert(name.into());
         });
+        self.waiting().remove(name);
         if was_armed {
             self.fault_event(name, FaultEvent::Healed);
         }
@@ -230,7 +255,7 @@ impl Stage {
 
     /// A fault with `for` ends that long after it began.
     fn heal_after(&self, fault: &Fault) {
-        let (Some(Period(lasts)), Some(myself)) = (fault.lasts, self.myself.get().and_then(Weak::upgrade)) else {
+        let (Some(Period(lasts)), Some(myself)) = (fault.lasts, self.myself()) else {
             return;
         };
         let name = fault.name.clone();
@@ -239,6 +264,15 @@ impl Stage {
                 () = tokio::time::sleep(lasts) => myself.heal(&name),
                 () = myself.until_healed(&name) => {}
             }
+        });
+    }
+
+    /// A fault ends when something happens.
+    fn heal_when(&self, fault: &Fault, until: Until) {
+        let (Some(myself), name) = (self.myself(), fault.name.clone()) else { return };
+        self.tasks.spawn(async move {
+            myself.released(&name, &until).await;
+            myself.heal(&name);
         });
     }
 
@@ -254,11 +288,11 @@ impl Stage {
                 RuleEvent::Matched { fault, request, ordinal } => {
                     self.fault_event(&fault, FaultEvent::Matched { request, ordinal });
                 }
-                RuleEvent::Fired { fault, request } => {
+                RuleEvent::Fired { fault, request, legality } => {
                     let declared = self.plan.scenario.faults.iter().find(|f| f.name == fault);
                     let at = declared.filter(|f| !f.action.acts_on_streams()).map(Fault::point);
                     let first = self.rules().fired(&fault) == 1;
-                    self.fault_event(&fault, FaultEvent::Fired { request: Some(request), at });
+                    self.fault_event(&fault, FaultEvent::Fired { request: Some(request), at, legality });
                     // A partition's time is counted from where it cuts.
                     let cuts = |f: &&Fault| !matches!(f.action, Action::Partition { .. });
                     if let Some(fault) = declared.filter(cuts).filter(|_| first) {
@@ -279,36 +313,6 @@ impl Stage {
     fn replica(&self, actor: &Actor) -> Option<Arc<Replica>> {
         self.replicas().into_iter().find(|r| r.actor() == actor)
     }
-
-    /// Whether a record is what a hold waits for.
-    fn releases(until: &Until, record: &Record, asked: &BTreeSet<RequestId>) -> Option<String> {
-        match (until, &record.event) {
-            (Until::Fired(name), Event::Fault(f)) if f.name == *name && matches!(f.what, FaultEvent::Fired { .. }) => {
-                Some(format!("fault {name} fired"))
-            }
-            (Until::Step(name), Event::Step(s)) if s.name.as_ref() == Some(name) && s.state == StepState::Started => {
-                Some(format!("step {name} began"))
-            }
-            (Until::Exchange(_), Event::Answer(a)) if asked.contains(&a.id) => {
-                Some(format!("request {} was answered", a.id))
-            }
-            (Until::Event { resource, name, kind }, Event::Version(v)) => {
-                let event = match v.kind {
-                    VersionType::Found | VersionType::Added => FrameType::Added,
-                    VersionType::Modified => FrameType::Modified,
-                    VersionType::Deleted => FrameType::Deleted,
-                };
-                let named = |n: &str| {
-                    v.object["metadata"]["name"].as_str().is_some_and(|o| spiritlevel_model::fault::glob(n, o))
-                };
-                let is = v.resource.to_string() == *resource
-                    && name.as_deref().is_none_or(named)
-                    && kind.is_none_or(|k| k == event);
-                is.then(|| format!("{} {} was seen", v.resource, v.object["metadata"]["name"].as_str().unwrap_or("?")))
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Director for Stage {
@@ -316,6 +320,10 @@ impl Director for Stage {
         let (firing, events) = self.rules().on_request(exchange);
         self.tell(events);
         firing
+    }
+
+    fn asks_for_outcome(&self, exchange: &Exchange<'_>) -> bool {
+        self.rules().asks_for_outcome(exchange)
     }
 
     fn on_frame(&self, stream: &Stream, frame: &Frame<'_>) -> FrameFate {
@@ -357,7 +365,7 @@ impl Director for Stage {
                             FaultEvent::Effect { what: format!("{} stopped", replica.actor()) },
                         );
                         let (lasts, fault) = (lasts.0, firing.fault.clone());
-                        let Some(myself) = self.myself.get().and_then(Weak::upgrade) else { return };
+                        let Some(myself) = self.myself() else { return };
                         self.tasks.spawn(async move {
                             tokio::select! {
                                 () = tokio::time::sleep(lasts) => {}
@@ -373,6 +381,28 @@ impl Director for Stage {
                             replica.listener().shut(*how, &firing.fault);
                         }
                         self.heal_after(fault);
+                    }
+                }
+                Action::Mark {} => {
+                    let moment = Moment::Fired(firing.fault.clone());
+                    if self.is_moment(&moment)
+                        && let Err(e) = self.keep_moment(self.writes.conflict(), &moment).await
+                    {
+                        let text = format!("the moment of {} could not be kept: {e}", firing.fault);
+                        self.recorder.record(Event::Note { text });
+                    }
+                }
+                Action::ExpireToken {} | Action::RotateToken { .. } => {
+                    let Some(replica) = self.replica(exchange.actor) else { return };
+                    match replica.renew_token().await {
+                        Ok(()) => {
+                            let what = format!("a new token is in the files of {}", replica.actor());
+                            self.fault_event(&firing.fault, FaultEvent::Effect { what });
+                        }
+                        Err(e) => {
+                            let text = format!("{} has no new token: {}", replica.actor(), e.chain());
+                            self.recorder.record(Event::Note { text });
+                        }
                     }
                 }
                 Action::Conflict {} => {
@@ -401,16 +431,11 @@ impl Director for Stage {
                     tokio::time::sleep(*by).await;
                     return format!("{} elapsed", Period(*by));
                 }
-                let (mut next, mut asked) = (from, BTreeSet::new());
+                let (mut next, mut awaited) = (from, Awaited::new(until.clone()));
                 let look = |live: &crate::recorder::Live| {
                     while let Some(record) = live.records.get(next) {
                         next += 1;
-                        if let (Until::Exchange(wanted), Event::Request(r)) = (until, &record.event)
-                            && crate::exchange_match::is(wanted, r)
-                        {
-                            asked.insert(r.id);
-                        }
-                        if let Some(by) = Self::releases(until, record, &asked) {
+                        if let Some(by) = awaited.is(&record.event) {
                             return Some(by);
                         }
                     }
@@ -446,7 +471,7 @@ impl Director for Stage {
     }
 
     fn record(&self, event: Event) {
-        self.recorder.record(event);
+        self.tell_event(event);
     }
 }
 

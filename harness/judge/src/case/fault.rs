@@ -38,6 +38,8 @@ pub(crate) struct Firing {
     pub(crate) at: Option<At>,
     /// When what it held went on.
     pub(crate) released: Option<u64>,
+    /// How legal it was to this very request, where that depends on it.
+    legality: Option<Legality>,
 }
 
 /// The faults of the plan in their order.
@@ -56,9 +58,9 @@ fn life<'a>(declared: &'a Fault, history: &[Record]) -> FaultLife<'a> {
         match &fault.what {
             FaultEvent::Armed => life.armed = life.armed.or(Some(record.seq)),
             FaultEvent::Matched { .. } => life.matched += 1,
-            FaultEvent::Fired { request, at } => {
-                let (seq, at_ms) = (record.seq, record.at_ms);
-                life.firings.push(Firing { seq, at_ms, request: *request, at: *at, released: None });
+            FaultEvent::Fired { request, at, legality } => {
+                let (seq, at_ms, legality) = (record.seq, record.at_ms, *legality);
+                life.firings.push(Firing { seq, at_ms, request: *request, at: *at, released: None, legality });
             }
             FaultEvent::Effect { what } => life.effects.push((record.seq, what.clone())),
             FaultEvent::Released { request, .. } => {
@@ -78,7 +80,11 @@ fn life<'a>(declared: &'a Fault, history: &[Record]) -> FaultLife<'a> {
 
 /// The effect of a delay or hold: something of the operator, or an object version, fell inside.
 fn overtaken(life: &FaultLife<'_>, history: &[Record]) -> Option<(u64, String)> {
-    if !matches!(life.declared.action, Action::Delay { .. } | Action::Hold { .. } | Action::DelayEvents { .. }) {
+    let waits = matches!(
+        life.declared.action,
+        Action::Delay { .. } | Action::Hold { .. } | Action::HoldWatchStart { .. } | Action::DelayEvents { .. }
+    );
+    if !waits {
         return None;
     }
     life.firings.iter().find_map(|firing| {
@@ -103,9 +109,10 @@ fn overtaken(life: &FaultLife<'_>, history: &[Record]) -> Option<(u64, String)> 
 // === impl FaultLife ===
 
 impl FaultLife<'_> {
-    /// How legal it is.
+    /// How legal it is: as declared, and to every request that it acted on.
     pub(crate) fn legality(&self) -> Legality {
-        self.declared.legality()
+        let fired = self.firings.iter().filter_map(|f| f.legality);
+        fired.fold(self.declared.legality(), Legality::max)
     }
 
     /// A name for a moment, without any effect.
@@ -123,8 +130,15 @@ impl FaultLife<'_> {
     pub(crate) fn lasts_at(&self, seq: u64) -> bool {
         let momentary = match &self.declared.action {
             Action::Disconnect { how } => *how != DisconnectAs::Hang,
-            Action::CloseWatch { how } => *how != CloseWatch::Stall,
-            Action::Reject { .. } | Action::Conflict {} | Action::Crash { .. } | Action::Mark {} => true,
+            Action::CloseWatch { how } => !matches!(how, CloseWatch::Stall | CloseWatch::StallConnection),
+            Action::Reject { .. }
+            | Action::Conflict {}
+            | Action::Crash { .. }
+            | Action::EmptyList {}
+            | Action::Goaway {}
+            | Action::DuplicateEvents { .. }
+            | Action::ReplayFromOlder { .. }
+            | Action::Mark {} => true,
             _ => false,
         };
         let mends = !matches!(self.declared.action, Action::DropEvents { .. });

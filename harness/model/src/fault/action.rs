@@ -1,7 +1,7 @@
 //! What a fault does.
 
 use super::{FrameType, Match};
-use crate::Period;
+use crate::{Period, Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,41 @@ pub enum Action {
     },
     /// Nothing happens; a name for this moment.
     Mark {},
+    /// A list is answered without any items, and successfully: breaks the API's contract.
+    EmptyList {},
+    /// What comes more often is answered 429, with `Retry-After: 1`.
+    Throttle {
+        /// Requests a second that pass.
+        per_second: u32,
+    },
+    /// The connection takes no further request: GOAWAY (HTTP/2) or `Connection: close` (HTTP/1.1). What is open on it goes
+    /// on to its end.
+    Goaway {},
+    /// The operator's token is valid no more: 401, until it has read its token file again, where a new one is.
+    ExpireToken {},
+    /// A new token is in the operator's token file, as a kubelet renews it; the old one is valid for a while.
+    RotateToken {
+        /// For how long; default ten seconds.
+        #[serde(default = "overlap")]
+        overlap: Period,
+    },
+    /// A permission is taken away: 403 in the words of RBAC, until healed.
+    DenyVerb {},
+    /// An API group is not there, in no form of discovery.
+    DiscoveryFailure {
+        /// Its name, `db.example.com`.
+        group: String,
+    },
+    /// A gap between a list and its watch.
+    HoldWatchStart {
+        /// Until what; released by heal at the latest.
+        until: Until,
+    },
+    /// Watches end early, as the API server may end them at any time.
+    ShortWatch {
+        /// After this long.
+        timeout: Period,
+    },
     /// The watch ends.
     CloseWatch {
         /// In which way.
@@ -85,6 +120,22 @@ pub enum Action {
         #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
         filter: Option<String>,
     },
+    /// An event comes twice in one stream: breaks the API's contract.
+    DuplicateEvents {
+        /// Which event types; default all but bookmarks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<FrameType>,
+        /// CEL over the event's `object`.
+        #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+    },
+    /// No bookmarks come, but for the one that ends the initial events.
+    WithholdBookmarks {},
+    /// The stream ends, and the next one begins with events that the client has had: breaks the API's contract.
+    ReplayFromOlder {
+        /// How many.
+        versions: u32,
+    },
     /// The whole stream lags, order kept.
     DelayEvents {
         /// Every event by this much.
@@ -94,12 +145,38 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Until>,
     },
+    /// Lists and watches are answered from a consistent past, as by an API server whose cache lags; writes and single
+    /// reads are not. Released in order.
+    StaleView {
+        /// As things were then.
+        at: Moment,
+        /// Which resources: `pods`, `*.db.example.com`; default all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kinds: Vec<String>,
+        /// Until what; default until healed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Until>,
+    },
     /// The actor and the API server do not reach each other.
     Partition {
         /// How it looks to the actor.
         #[serde(rename = "as")]
         how: PartitionAs,
     },
+}
+
+fn overlap() -> Period {
+    Period::secs(10)
+}
+
+/// A moment of the run that can be gone back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub enum Moment {
+    /// When a named step has ended.
+    Step(String),
+    /// When a `mark` has fired.
+    Fired(String),
 }
 
 /// How a broken exchange looks to the client.
@@ -170,6 +247,8 @@ pub enum CloseWatch {
     Expire,
     /// Open, but without a byte more.
     Stall,
+    /// The whole connection that it is on: no byte more, pings of HTTP/2 unanswered.
+    StallConnection,
 }
 
 /// How a withheld stream ends.
@@ -215,6 +294,19 @@ impl Action {
             Self::DropEvents { .. } => "dropEvents",
             Self::DelayEvents { .. } => "delayEvents",
             Self::Partition { .. } => "partition",
+            Self::EmptyList {} => "emptyList",
+            Self::Throttle { .. } => "throttle",
+            Self::Goaway {} => "goaway",
+            Self::ExpireToken {} => "expireToken",
+            Self::RotateToken { .. } => "rotateToken",
+            Self::DenyVerb {} => "denyVerb",
+            Self::DiscoveryFailure { .. } => "discoveryFailure",
+            Self::HoldWatchStart { .. } => "holdWatchStart",
+            Self::ShortWatch { .. } => "shortWatch",
+            Self::DuplicateEvents { .. } => "duplicateEvents",
+            Self::WithholdBookmarks {} => "withholdBookmarks",
+            Self::ReplayFromOlder { .. } => "replayFromOlder",
+            Self::StaleView { .. } => "staleView",
         }
     }
 
@@ -222,7 +314,59 @@ impl Action {
     pub fn acts_on_streams(&self) -> bool {
         matches!(
             self,
-            Self::CloseWatch { .. } | Self::WithholdEvents { .. } | Self::DropEvents { .. } | Self::DelayEvents { .. }
+            Self::CloseWatch { .. }
+                | Self::WithholdEvents { .. }
+                | Self::DropEvents { .. }
+                | Self::DuplicateEvents { .. }
+                | Self::WithholdBookmarks {}
+                | Self::ReplayFromOlder { .. }
+                | Self::DelayEvents { .. }
         )
+    }
+
+    /// The verbs of the requests that it can act on; empty: all.
+    pub fn verbs(&self) -> &'static [Verb] {
+        match self {
+            Self::EmptyList {} => &[Verb::List],
+            Self::HoldWatchStart { .. } | Self::ShortWatch { .. } => &[Verb::Watch],
+            Self::StaleView { .. } => &[Verb::List, Verb::Watch],
+            action if action.acts_on_streams() => &[Verb::Watch],
+            _ => &[],
+        }
+    }
+
+    /// Whether it lasts: it acts on everything that matches until it is healed, and not once.
+    pub fn lasts(&self) -> bool {
+        matches!(
+            self,
+            Self::WithholdEvents { .. }
+                | Self::DelayEvents { .. }
+                | Self::WithholdBookmarks {}
+                | Self::Throttle { .. }
+                | Self::DenyVerb {}
+                | Self::DiscoveryFailure { .. }
+                | Self::ShortWatch { .. }
+                | Self::StaleView { .. }
+        )
+    }
+
+    /// The types of events that it is about, and an expression over their objects.
+    pub fn events(&self) -> (&[FrameType], Option<&str>) {
+        match self {
+            Self::WithholdEvents { types, filter, .. }
+            | Self::DropEvents { types, filter }
+            | Self::DuplicateEvents { types, filter } => (types, filter.as_deref()),
+            Self::WithholdBookmarks {} => (&[FrameType::Bookmark], None),
+            _ => (&[], None),
+        }
+    }
+
+    /// What it waits for, and the key under which that is said.
+    pub fn until(&self) -> Option<&Until> {
+        match self {
+            Self::Hold { until } | Self::HoldWatchStart { until } => Some(until),
+            Self::DelayEvents { until, .. } | Self::StaleView { until, .. } => until.as_ref(),
+            _ => None,
+        }
     }
 }

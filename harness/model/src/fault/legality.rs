@@ -32,7 +32,12 @@ impl Fault {
     /// As far as the declaration tells, before the request is known.
     pub fn legality(&self) -> Legality {
         match &self.action {
-            Action::DropEvents { .. } => Legality::Never,
+            Action::DropEvents { .. }
+            | Action::DuplicateEvents { .. }
+            | Action::ReplayFromOlder { .. }
+            | Action::EmptyList {} => Legality::Never,
+            // At best: what the client asks for decides.
+            Action::StaleView { .. } => Legality::Some,
             Action::Reject { status, reason, .. } => reject(*status, reason.as_deref(), &self.matches.verbs()),
             _ => Legality::Always,
         }

@@ -1,5 +1,6 @@
 //! Which exchanges, streams and events a fault is about: addressed by meaning.
 
+use super::Until;
 use crate::{Actor, RequestId, RequestInfo, ResourceKey, Revision, StreamId, Uid, Verb};
 use globset::{GlobBuilder, GlobMatcher};
 use indexmap::IndexMap;
@@ -58,9 +59,13 @@ pub struct Match {
     /// Parameters of the URL: `labelSelector`, `fieldSelector`, `resourceVersion`, …
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub query: IndexMap<String, String>,
-    /// CEL over the request's `object`.
+    /// CEL over the `object` that the request would make: asked of the API server by a dry run, so that it is the whole
+    /// object with its defaults, also for patches, server-side apply and protobuf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
+    /// CEL over `old` and `object`: what is stored, and what the request would make of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
     /// From the n-th match on, counted from 1, per actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
@@ -73,6 +78,9 @@ pub struct Match {
     /// What `nth` counts over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Scope>,
+    /// Nothing matches before this has happened since the fault was armed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Until>,
 }
 
 /// What an ordinal counts over.
@@ -191,9 +199,18 @@ pub struct Bodies {
     pub uid: Option<Uid>,
     /// Whether it is a server-side apply.
     pub apply: bool,
+    /// What the API server says that the request would make.
+    pub outcome: Option<Value>,
+    /// What is stored now.
+    pub stored: Option<Value>,
 }
 
 impl Bodies {
+    /// The object that the request is about, as whole as it is known.
+    pub fn object(&self) -> Option<&Value> {
+        self.outcome.as_ref().or(self.json.as_ref())
+    }
+
     fn label(&self, key: &str) -> Option<&str> {
         self.labels.get(key).map(String::as_str)
     }

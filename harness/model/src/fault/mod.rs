@@ -3,11 +3,13 @@
 mod action;
 mod legality;
 mod matching;
+mod past;
+mod rule;
 mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, CloseWatch, DisconnectAs, PartitionAs, Signal, Then, Until};
+pub use action::{Action, CloseWatch, DisconnectAs, Moment, PartitionAs, Signal, Then, Until};
 pub use legality::Legality;
 pub use matching::{Bodies, Exchange, Frame, FrameType, Match, OneOrMany, Scope, Stream, glob};
 pub use rules::{Firing, FrameFate, RuleEvent, RuleSet};

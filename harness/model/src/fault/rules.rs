@@ -2,40 +2,17 @@
 //!
 //! Every rule counts every match, also when an earlier rule wins; the first rule that fires wins.
 
-use super::{Action, At, CloseWatch, Exchange, Fault, Frame, FrameType, Scope, Stream, Then, Until};
-use crate::{
-    Actor, Period, RequestId, RequestInfo, ResourceKey, StreamId, Verb,
-    cel::{Cel, CelError},
+use super::{
+    Action, At, CloseWatch, Exchange, Fault, Frame, Legality, Moment, Stream, Then, Until, past::Past, past::stale,
+    rule::Rule,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use crate::{Period, RequestId, Revision, StreamId, cel::CelError};
 
 /// The faults of one run with their counters.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
-    expired: Vec<Expired>,
-}
-
-#[derive(Debug)]
-struct Rule {
-    fault: Fault,
-    body: Option<Cel>,
-    filter: Option<Cel>,
-    armed: bool,
-    /// Matches so far, by actor and, with `of: object`, by object.
-    counts: BTreeMap<(Actor, Option<String>), u64>,
-    fired: u64,
-    /// Streams that are withheld or delayed as a whole.
-    streams: BTreeSet<StreamId>,
-}
-
-/// A client whose watches from an old revision must be answered by 410.
-#[derive(Debug)]
-struct Expired {
-    fault: String,
-    actor: Actor,
-    resource: Option<ResourceKey>,
-    namespace: Option<String>,
+    past: Past,
 }
 
 /// A rule that fired on an exchange.
@@ -49,6 +26,8 @@ pub struct Firing {
     pub at: At,
     /// The exchange.
     pub request: RequestId,
+    /// Parameters of the URL that are set, or taken away, before the request goes on.
+    pub rewrite: Vec<(String, Option<String>)>,
 }
 
 /// What a rule saw, for the history.
@@ -69,6 +48,8 @@ pub enum RuleEvent {
         fault: String,
         /// The request, or the request that opened the stream.
         request: RequestId,
+        /// How legal that is to this very request, where it depends on it.
+        legality: Option<Legality>,
     },
 }
 
@@ -79,6 +60,11 @@ pub enum FrameFate {
     Deliver,
     /// It vanishes.
     Drop {
+        /// Because of this fault.
+        fault: String,
+    },
+    /// It goes through twice.
+    Duplicate {
         /// Because of this fault.
         fault: String,
     },
@@ -108,25 +94,8 @@ pub enum FrameFate {
 impl RuleSet {
     /// All disarmed; an error names the fault whose CEL does not compile.
     pub fn new(faults: &[Fault]) -> Result<Self, (String, CelError)> {
-        let rule = |fault: &Fault| {
-            let compile = |text: &Option<String>| {
-                text.as_deref().map(Cel::compile).transpose().map_err(|e| (fault.name.clone(), e))
-            };
-            let filter = match &fault.action {
-                Action::WithholdEvents { filter, .. } | Action::DropEvents { filter, .. } => compile(filter)?,
-                _ => None,
-            };
-            Ok(Rule {
-                body: compile(&fault.matches.body)?,
-                filter,
-                fault: fault.clone(),
-                armed: false,
-                counts: BTreeMap::new(),
-                fired: 0,
-                streams: BTreeSet::new(),
-            })
-        };
-        Ok(Self { rules: faults.iter().map(rule).collect::<Result<_, _>>()?, expired: Vec::new() })
+        let rule = |fault: &Fault| Rule::new(fault).map_err(|e| (fault.name.clone(), e));
+        Ok(Self { rules: faults.iter().map(rule).collect::<Result<_, _>>()?, past: Past::default() })
     }
 
     /// The fault of this name.
@@ -137,8 +106,39 @@ impl RuleSet {
     /// From now on the fault counts and fires.
     pub fn arm(&mut self, name: &str) {
         if let Some(rule) = self.rule(name) {
-            rule.armed = true;
+            rule.arm();
         }
+    }
+
+    /// What the fault's `after` waits for, while it does.
+    pub fn awaited(&self) -> Vec<(String, Until)> {
+        let waiting = self.rules.iter().filter(|r| r.armed && !r.open);
+        waiting.filter_map(|r| Some((r.fault.name.clone(), r.fault.matches.after.clone()?))).collect()
+    }
+
+    /// What the fault's `after` waits for has happened.
+    pub fn open(&mut self, name: &str) {
+        if let Some(rule) = self.rule(name) {
+            rule.open = true;
+        }
+    }
+
+    /// A moment that can be gone back to: everything up to this revision had happened.
+    pub fn set_moment(&mut self, moment: &Moment, revision: Revision) {
+        self.past.set_moment(moment, revision);
+    }
+
+    /// The moments that some fault goes back to.
+    pub fn moments(&self) -> impl Iterator<Item = &Moment> {
+        self.rules.iter().filter_map(|r| match &r.fault.action {
+            Action::StaleView { at, .. } => Some(at),
+            _ => None,
+        })
+    }
+
+    /// Whether a rule must know what the request would make of the stored object.
+    pub fn asks_for_outcome(&self, x: &Exchange<'_>) -> bool {
+        self.rules.iter().any(|r| r.asks_for_outcome(x))
     }
 
     /// The fault fires no more. Returns the streams that it kept from their client, and how they must end now.
@@ -149,7 +149,7 @@ impl RuleSet {
             Action::WithholdEvents { then: Then::Expire, .. } => CloseWatch::Expire,
             Action::WithholdEvents { then: Then::Error410, .. } => CloseWatch::Error410,
             // A stalled watch is not repaired by heal; the connection simply ends, as a time-out would end it.
-            Action::CloseWatch { how: CloseWatch::Stall } => CloseWatch::Reset,
+            Action::CloseWatch { how: CloseWatch::Stall | CloseWatch::StallConnection } => CloseWatch::Reset,
             _ => {
                 rule.streams.clear();
                 return Vec::new();
@@ -206,43 +206,44 @@ impl RuleSet {
 
     /// A stream was ended as expired by `fault`: every watch of the client from its old place gets 410, until it lists.
     pub fn expire(&mut self, fault: &str, stream: &Stream) {
-        self.expired.push(Expired {
-            fault: fault.into(),
-            actor: stream.actor.clone(),
-            resource: stream.info.resource.clone(),
-            namespace: stream.info.namespace.clone(),
-        });
+        self.past.expire(fault, stream);
     }
 
     /// Decides on a request, on its arrival.
     pub fn on_request(&mut self, x: &Exchange<'_>) -> (Option<Firing>, Vec<RuleEvent>) {
         let mut events = Vec::new();
-        if let Some(fault) = self.answer_expired(x.actor, x.info) {
-            // As kube-apiserver's watch cache says it: 200, and in the stream an ERROR event with a 410 Status
-            // (`k8s.io/apiserver/pkg/storage/cacher/cacher.go`, `newErrWatcher`).
-            let gone = Action::CloseWatch { how: CloseWatch::Error410 };
-            return (Some(Firing { fault, action: gone, at: At::BeforeSend, request: x.id }), events);
+        if let Some(met) = self.past.meet(x.id, x.actor, x.info) {
+            return (Some(met), events);
         }
         let mut winner = None;
         for rule in &mut self.rules {
-            if !rule.armed || rule.fault.action.acts_on_streams() || Self::is_ambient(&rule.fault) {
+            if !rule.is_live() || rule.fault.action.acts_on_streams() || Self::is_ambient(&rule.fault) {
                 continue;
             }
             if !rule.matches_request(x) {
                 continue;
             }
+            let back = match &rule.fault.action {
+                // The moment has not come yet.
+                Action::StaleView { at, .. } => match self.past.moment(at) {
+                    Some(revision) => Some(stale(x.info, revision)),
+                    None => continue,
+                },
+                Action::ShortWatch { timeout } => {
+                    let seconds = timeout.0.as_secs().max(1).to_string();
+                    Some((vec![("timeoutSeconds".to_owned(), Some(seconds))], Legality::Always))
+                }
+                _ => None,
+            };
             let object = || format!("{:?} {:?} {:?}", x.info.resource, x.info.namespace, x.name());
             let ordinal = rule.count(x.actor, object);
             events.push(RuleEvent::Matched { fault: rule.fault.name.clone(), request: x.id, ordinal });
             if winner.is_none() && rule.is_due(ordinal) {
                 rule.fired += 1;
-                events.push(RuleEvent::Fired { fault: rule.fault.name.clone(), request: x.id });
-                winner = Some(Firing {
-                    fault: rule.fault.name.clone(),
-                    action: rule.fault.action.clone(),
-                    at: rule.fault.point(),
-                    request: x.id,
-                });
+                let (rewrite, legality) = back.map_or((Vec::new(), None), |(rewrite, l)| (rewrite, Some(l)));
+                events.push(RuleEvent::Fired { fault: rule.fault.name.clone(), request: x.id, legality });
+                let fault = &rule.fault;
+                winner = Some(Firing { rewrite, ..Firing::new(&fault.name, fault.action.clone(), fault.point(), x.id) });
             }
         }
         (winner, events)
@@ -253,17 +254,27 @@ impl RuleSet {
         let mut events = Vec::new();
         let mut fate = FrameFate::Deliver;
         for rule in &mut self.rules {
-            if !rule.armed || !rule.fault.action.acts_on_streams() || !rule.fault.matches.is_stream(s) {
+            if !rule.is_live() {
+                continue;
+            }
+            if rule.is_stale(s) {
+                if fate == FrameFate::Deliver && self.past.moment_of(&rule.fault).is_some() {
+                    fate = rule.fate();
+                }
+                continue;
+            }
+            if !rule.fault.action.acts_on_streams() || !rule.fault.matches.is_stream(s) {
                 continue;
             }
             let name = rule.fault.name.clone();
             if rule.streams.contains(&s.id) {
                 // The whole stream is kept, bookmarks too.
                 if fate == FrameFate::Deliver {
-                    fate = rule.fate(name);
+                    fate = rule.fate();
                 }
                 continue;
             }
+            rule.remember(s, f);
             if !rule.matches_event(f) {
                 continue;
             }
@@ -272,17 +283,14 @@ impl RuleSet {
             events.push(RuleEvent::Matched { fault: name.clone(), request: s.request, ordinal });
             if fate == FrameFate::Deliver && rule.is_due(ordinal) {
                 rule.fired += 1;
-                events.push(RuleEvent::Fired { fault: name.clone(), request: s.request });
-                let keeps = matches!(
-                    rule.fault.action,
-                    Action::WithholdEvents { .. }
-                        | Action::DelayEvents { .. }
-                        | Action::CloseWatch { how: CloseWatch::Stall }
-                );
-                if keeps {
+                events.push(RuleEvent::Fired { fault: name.clone(), request: s.request, legality: None });
+                if rule.keeps_stream() {
                     rule.streams.insert(s.id);
                 }
-                fate = rule.fate(name);
+                if let Some(older) = rule.older_place(s.id) {
+                    self.past.go_back(&name, s, older);
+                }
+                fate = rule.fate();
             }
         }
         (fate, events)
@@ -291,96 +299,20 @@ impl RuleSet {
     /// A stream is over, whoever ended it.
     pub fn stream_ended(&mut self, stream: StreamId) {
         for rule in &mut self.rules {
-            rule.streams.remove(&stream);
+            rule.stream_ended(stream);
         }
     }
 
     fn rule(&mut self, name: &str) -> Option<&mut Rule> {
         self.rules.iter_mut().find(|r| r.fault.name == name)
     }
-
-    fn answer_expired(&mut self, actor: &Actor, info: &RequestInfo) -> Option<String> {
-        let same = |e: &Expired| e.actor == *actor && e.resource == info.resource && e.namespace == info.namespace;
-        let at = self.expired.iter().position(same)?;
-        match info.verb {
-            // After a list the client has a new place, and 410 would be a lie.
-            Verb::List => {
-                self.expired.remove(at);
-                None
-            }
-            // Nor does a watch from now on, or one that begins with the state, depend on the old place.
-            Verb::Watch if info.query.get("resourceVersion").is_none_or(|r| r.is_empty() || r == "0") => {
-                self.expired.remove(at);
-                None
-            }
-            // What is compacted stays so, however often the client asks.
-            Verb::Watch => Some(self.expired[at].fault.clone()),
-            _ => None,
-        }
-    }
 }
 
-impl Rule {
-    fn matches_request(&self, x: &Exchange<'_>) -> bool {
-        let possible = match self.fault.action {
-            Action::Conflict {} => x.can_conflict(),
-            _ => true,
-        };
-        possible
-            && self.fault.matches.is_request(x)
-            && self.body.as_ref().is_none_or(|cel| x.bodies.json.as_ref().is_some_and(|object| holds(cel, object)))
-    }
+// === impl Firing ===
 
-    fn matches_event(&self, f: &Frame<'_>) -> bool {
-        let types: &[FrameType] = match &self.fault.action {
-            Action::WithholdEvents { types, .. } | Action::DropEvents { types, .. } => types,
-            _ => &[],
-        };
-        let wanted = if types.is_empty() {
-            !matches!(f.kind, FrameType::Bookmark | FrameType::Error)
-        } else {
-            types.contains(&f.kind)
-        };
-        wanted && self.fault.matches.is_event(f) && self.filter.as_ref().is_none_or(|cel| holds(cel, f.object))
+impl Firing {
+    /// One that changes nothing of the request itself.
+    pub fn new(fault: &str, action: Action, at: At, request: RequestId) -> Self {
+        Self { fault: fault.into(), action, at, request, rewrite: Vec::new() }
     }
-
-    fn count(&mut self, actor: &Actor, object: impl Fn() -> String) -> u64 {
-        let per_object = (self.fault.matches.of == Some(Scope::Object)).then(object);
-        let count = self.counts.entry((actor.clone(), per_object)).or_default();
-        *count += 1;
-        *count
-    }
-
-    fn is_due(&self, ordinal: u64) -> bool {
-        let m = &self.fault.matches;
-        let once = self.fault.lasts.is_none() && m.every.is_none();
-        let limit = m.times.unwrap_or(if once && !self.keeps_on() { 1 } else { u64::MAX });
-        let by_ordinal = match m.every {
-            Some(every) => ordinal.is_multiple_of(every.max(1)),
-            None => ordinal >= m.nth.unwrap_or(1),
-        };
-        by_ordinal && self.fired < limit
-    }
-
-    /// Withheld and delayed streams stay so until healed; their successors too.
-    fn keeps_on(&self) -> bool {
-        matches!(self.fault.action, Action::WithholdEvents { .. } | Action::DelayEvents { .. })
-    }
-
-    fn fate(&self, fault: String) -> FrameFate {
-        match &self.fault.action {
-            Action::WithholdEvents { .. } => FrameFate::Withhold { fault },
-            Action::DropEvents { .. } => FrameFate::Drop { fault },
-            Action::DelayEvents { by, until } => FrameFate::Delay { fault, by: *by, until: until.clone() },
-            // A stall begins with the event that it was decided on.
-            Action::CloseWatch { how: CloseWatch::Stall } => FrameFate::Withhold { fault },
-            Action::CloseWatch { how } => FrameFate::CloseAfter { fault, how: *how },
-            _ => FrameFate::Deliver,
-        }
-    }
-}
-
-/// An expression that cannot be answered for an object does not match it.
-fn holds(cel: &Cel, object: &serde_json::Value) -> bool {
-    cel.test(&[("object", object)]).unwrap_or(false)
 }

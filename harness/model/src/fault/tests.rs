@@ -1,3 +1,6 @@
+mod matching;
+mod past;
+
 use super::*;
 use crate::{Actor, RequestId, RequestInfo, StreamId, Uid};
 use serde_json::json;

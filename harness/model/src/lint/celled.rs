@@ -4,7 +4,6 @@ use super::scene::Scene;
 use crate::{
     bindings::{Unresolved, mentions_any, resolve_text},
     cel::Cel,
-    fault::Action,
     invariants::{Invariants, Toggle},
     operation::StepAction,
     problem::{Path, Problem},
@@ -14,11 +13,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut all: Vec<(Path, &str)> = in_invariants(&Path::parse("spec.invariants"), &scene.spec.invariants);
     for (path, matches) in scene.matches() {
         all.extend(matches.body.as_ref().map(|text| (path.key("body"), text.as_str())));
+        all.extend(matches.diff.as_ref().map(|text| (path.key("diff"), text.as_str())));
     }
     for (path, fault) in scene.faults() {
-        if let Action::WithholdEvents { filter: Some(text), .. } | Action::DropEvents { filter: Some(text), .. } =
-            &fault.action
-        {
+        if let Some(text) = fault.action.events().1 {
             all.push((path.key("do").key(fault.action.name()).key("where"), text));
         }
     }

@@ -1,8 +1,8 @@
 //! Faults and steps that are spoken of exist.
 
-use super::scene::{Scene, until};
+use super::scene::{Scene, awaited};
 use crate::{
-    fault::Until,
+    fault::{Action, Moment, Until},
     operation::StepAction,
     problem::{Path, Problem, nearest},
 };
@@ -10,14 +10,24 @@ use crate::{
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (faults, steps) = (scene.fault_names(), scene.step_names());
+    let is_mark = |(_, f): &(Path, &crate::fault::Fault)| matches!(f.action, Action::Mark {});
+    let marks: Vec<&str> = scene.faults().filter(is_mark).map(|(_, f)| f.name.as_str()).collect();
     let mut named = |what: &str, known: &[&str], path: Path, name: &str| {
         problems
             .extend(missing(what, known, name).map(|(message, help)| scene.at_value(&path, message).with_help(help)));
     };
     for (path, fault) in scene.faults() {
-        match until(&path, fault) {
-            Some((at, Until::Fired(name))) => named("fault", &faults, at.key("fired"), name),
-            Some((at, Until::Step(name))) => named("step", &steps, at.key("step"), name),
+        for (at, until) in awaited(&path, fault) {
+            match until {
+                Until::Fired(name) => named("fault", &faults, at.key("fired"), name),
+                Until::Step(name) => named("step", &steps, at.key("step"), name),
+                _ => {}
+            }
+        }
+        let at = path.key("do").key(fault.action.name()).key("at");
+        match &fault.action {
+            Action::StaleView { at: Moment::Fired(name), .. } => named("mark", &marks, at.key("fired"), name),
+            Action::StaleView { at: Moment::Step(name), .. } => named("step", &steps, at.key("step"), name),
             _ => {}
         }
     }

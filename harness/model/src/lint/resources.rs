@@ -2,10 +2,10 @@
 
 use super::{
     project::{Found, Project},
-    scene::{Scene, join, until},
+    scene::{Scene, awaited, join},
 };
 use crate::{
-    fault::{OneOrMany, Until},
+    fault::{Action, OneOrMany, Until},
     invariants::{Invariants, Toggle},
     load::{Loaded, parse_manifests},
     problem::{Path, Problem, nearest},
@@ -73,8 +73,14 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
         }
     }
     for (path, fault) in scene.faults() {
-        if let Some((at, Until::Event { resource, .. })) = until(&path, fault) {
-            named.push((at.key("event").key("resource"), resource.clone()));
+        for (at, until) in awaited(&path, fault) {
+            if let Until::Event { resource, .. } = until {
+                named.push((at.key("event").key("resource"), resource.clone()));
+            }
+        }
+        if let Action::StaleView { kinds, .. } = &fault.action {
+            let at = path.key("do").key(fault.action.name()).key("kinds");
+            named.extend(kinds.iter().enumerate().map(|(i, kind)| (at.index(i), kind.clone())));
         }
     }
     named.extend(retained(&Path::parse("spec.invariants"), &scene.spec.invariants));

@@ -4,7 +4,7 @@ use super::project::{Found, Project, ProjectScenario};
 use crate::{
     bindings::Bindings,
     expect::ExpectFile,
-    fault::{Action, Fault, Match, Until},
+    fault::{Fault, Match, Until},
     load::{Loaded, manifest_nodes},
     operation::{Assertion, Operation, StepAction},
     problem::{Path, Problem},
@@ -64,8 +64,10 @@ impl<'a> Scene<'a> {
         let mut all = Vec::new();
         for (path, fault) in self.faults() {
             all.push((path.key("match"), &fault.matches));
-            if let Some((at, Until::Exchange(exchange))) = until(&path, fault) {
-                all.push((at.key("exchange"), exchange.as_ref()));
+            for (at, until) in awaited(&path, fault) {
+                if let Until::Exchange(exchange) = until {
+                    all.push((at.key("exchange"), exchange.as_ref()));
+                }
             }
         }
         for placed in &self.operations {
@@ -146,14 +148,11 @@ impl Placed<'_> {
     }
 }
 
-/// What a fault waits for, and where that is said.
-pub(super) fn until<'a>(path: &Path, fault: &'a Fault) -> Option<(Path, &'a Until)> {
-    let at = path.key("do").key(fault.action.name()).key("until");
-    match &fault.action {
-        Action::Hold { until } => Some((at, until)),
-        Action::DelayEvents { until: Some(until), .. } => Some((at, until)),
-        _ => None,
-    }
+/// What a fault waits for, before it begins and while it lasts, and where that is said.
+pub(super) fn awaited<'a>(path: &Path, fault: &'a Fault) -> Vec<(Path, &'a Until)> {
+    let lasts = fault.action.until().map(|until| (path.key("do").key(fault.action.name()).key("until"), until));
+    let begins = fault.matches.after.as_ref().map(|after| (path.key("match").key("after"), after));
+    begins.into_iter().chain(lasts).collect()
 }
 
 /// A path from a folder and a name in a file of that folder.

@@ -1,19 +1,26 @@
-//! Faults on watch streams match watches, and act on the stream as a whole rather than at a point of an exchange.
+//! Faults that mean something for some verbs only are not for others; those on watch streams act on the stream as a whole
+//! rather than at a point of an exchange.
 
 use super::scene::Scene;
-use crate::{Verb, fault::Action, problem::Problem};
+use crate::{fault::Action, problem::Problem};
 
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, fault) in scene.faults() {
+        let name = fault.action.name();
+        let (verbs, possible) = (fault.matches.verbs(), fault.action.verbs());
+        if !possible.is_empty() && !verbs.is_empty() && !verbs.iter().any(|v| possible.contains(v)) {
+            let all: Vec<String> = possible.iter().map(ToString::to_string).collect();
+            let on = match all.join(" and ").as_str() {
+                "watch" => "watches".to_owned(),
+                "list" => "lists".to_owned(),
+                _ => "lists and watches".to_owned(),
+            };
+            let problem = scene.at_value(&path.key("match").key("verb"), format!("`{name}` acts on {on} only"));
+            problems.push(problem.with_help(format!("write `verb: {}`, or leave it out", all[0])));
+        }
         if !fault.action.acts_on_streams() {
             continue;
-        }
-        let name = fault.action.name();
-        let verbs = fault.matches.verbs();
-        if !verbs.is_empty() && !verbs.contains(&Verb::Watch) {
-            let problem = scene.at_value(&path.key("match").key("verb"), format!("`{name}` acts on watches only"));
-            problems.push(problem.with_help("write `verb: watch`, or leave it out"));
         }
         if fault.at.is_some() {
             let problem = scene.at_key(&path.key("at"), format!("`{name}` acts on a stream, which has no such point"));

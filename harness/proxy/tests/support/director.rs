@@ -21,6 +21,8 @@ pub struct Script {
     /// What fires on the next request that is not a watch, and on the next watch.
     next: Mutex<Option<(Action, At)>>,
     next_watch: Mutex<Option<(Action, At)>>,
+    /// What it changes in the URL.
+    rewrite: Mutex<Vec<(String, Option<String>)>>,
     frames: Mutex<Option<OnFrame>>,
     exec: Mutex<Option<ExecAnswer>>,
     listener: OnceLock<Weak<Listener>>,
@@ -103,7 +105,7 @@ impl Director for Script {
         let watch = exchange.info.verb == spiritlevel_model::Verb::Watch;
         let next = if watch { &self.next_watch } else { &self.next };
         let (action, at) = next.lock().unwrap().take()?;
-        Some(Firing { fault: "f".into(), action, at, request: exchange.id })
+        Some(Firing { rewrite: self.rewrite.lock().unwrap().clone(), ..Firing::new("f", action, at, exchange.id) })
     }
 
     fn on_frame(&self, _: &Stream, frame: &Frame<'_>) -> FrameFate {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use spiritlevel_model::{
     Meta, ObjectRef,
     bindings::Bindings,
+    fault::Moment,
     history::{Event, KindInfo, StepRecord, StepState},
     operation::{Operation, Step, StepAction},
 };
@@ -66,6 +67,11 @@ impl<'a> Play<'a> {
     pub(crate) async fn all(&self) -> Result<(), Failure> {
         for (index, step) in self.stage.plan.scenario.steps.iter().enumerate() {
             self.step(index, step).await?;
+            let moment = step.name.clone().map(Moment::Step).filter(|m| self.stage.is_moment(m));
+            if let Some(moment) = moment {
+                let kept = self.stage.keep_moment(&self.around.lane.clients().arrange, &moment).await;
+                kept.map_err(|e| Failure::Broken(format!("the moment could not be kept: {e}")))?;
+            }
         }
         Ok(())
     }
@@ -97,7 +103,7 @@ impl<'a> Play<'a> {
 
     async fn operation(&self, path: &str, name: Option<&str>, operation: &Operation) -> Result<(), Failure> {
         let record = |state: StepState, object: Option<ObjectRef>| {
-            self.stage.recorder.record(Event::Step(StepRecord {
+            self.stage.tell_event(Event::Step(StepRecord {
                 path: path.into(),
                 name: name.map(Into::into),
                 operation: operation.action.name(),

@@ -139,7 +139,7 @@ fn widgets() -> Value {
 impl Director for Chronicler {
     /// The names of objects say what is to be lost.
     fn on_request(&self, exchange: &Exchange<'_>) -> Option<Firing> {
-        let fire = |action, at| Some(Firing { fault: "lost".into(), action, at, request: exchange.id });
+        let fire = |action, at| Some(Firing::new("lost", action, at, exchange.id));
         match exchange.name()? {
             "reply-lost" => fire(Action::Disconnect { how: DisconnectAs::Reset }, At::AfterCommit),
             "refused" if exchange.actor.is_operator() => {
