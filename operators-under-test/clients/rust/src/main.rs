@@ -31,8 +31,11 @@ use crate::{error::Error, sample::Sample};
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The namespace that is served.
-    #[arg(long)]
+    #[arg(long, required_unless_present = "print_crd", default_value = "")]
     namespace: String,
+    /// Prints the CustomResourceDefinition and ends.
+    #[arg(long)]
+    print_crd: bool,
     /// Lists are streamed by the watch (`sendInitialEvents`).
     #[arg(long)]
     streaming_lists: bool,
@@ -48,6 +51,10 @@ struct State {
 #[tokio::main]
 async fn main() -> Result<(), kube::Error> {
     let arguments = Arguments::parse();
+    if arguments.print_crd {
+        print!("{}", sample::definition());
+        return Ok(());
+    }
     tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
     let client = Client::try_default().await?;
     let namespace = arguments.namespace;
@@ -86,10 +93,11 @@ async fn reconcile(seen: Arc<Sample>, state: Arc<State>) -> Result<Action, Error
                 (of == name).then_some((number, child))
             })
             .collect();
-        for number in 0..sample.spec.count {
+        let count = usize::try_from(sample.spec.count).unwrap_or_default();
+        for number in 0..count {
             children::keep(&state.config_maps, &sample, number, found.get(&number).copied()).await?;
         }
-        for (_, surplus) in found.range(sample.spec.count..) {
+        for (_, surplus) in found.range(count..) {
             if children::is_controlled_by(surplus, &sample) {
                 children::delete(&state.config_maps, surplus).await?;
             }

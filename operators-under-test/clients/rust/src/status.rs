@@ -1,19 +1,17 @@
 //! What the operator says about a Sample; written only when it differs from what is there.
 
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::Timestamp,
-};
+use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::{Api, ResourceExt, api::PostParams};
 
 use crate::{
     error::Error,
-    sample::{Sample, SampleStatus},
+    sample::{Condition, Sample, SampleStatus},
 };
 
 /// Says that everything is there.
 pub(crate) async fn report(api: &Api<Sample>, sample: &Sample) -> Result<(), Error> {
-    let status = next(sample, Timestamp::now());
+    let now = Timestamp::now();
+    let status = next(sample, now.round(Unit::Second).unwrap_or(now));
     if sample.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -34,7 +32,7 @@ fn next(sample: &Sample, now: Timestamp) -> SampleStatus {
         reason: "Complete".to_owned(),
         message: "all children are there".to_owned(),
         observed_generation: sample.metadata.generation,
-        last_transition_time: since.unwrap_or(Time(now)),
+        last_transition_time: since.unwrap_or_else(|| now.to_string()),
     };
     SampleStatus { observed_generation: sample.metadata.generation, ready: sample.spec.count, conditions: vec![ready] }
 }
