@@ -225,6 +225,7 @@ impl Run {
             body: None,
             uid: None,
             resource_version: None,
+            speech: None,
         }));
         id
     }

@@ -140,6 +140,23 @@ pub struct Request {
     /// The resourceVersion that the request carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
+    /// How the client speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech: Option<Speech>,
+}
+
+/// How a client speaks: what stacks of clients differ in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Speech {
+    /// `1.1` or `2`.
+    pub http: String,
+    /// The media types that it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept: Option<String>,
+    /// The protocol that it wants to change to, such as `websocket`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<String>,
 }
 
 /// What the API server made of a request.

@@ -20,7 +20,7 @@ use hyper::body::{Body as _, Incoming};
 use spiritlevel_model::{
     Actor, RequestId, RequestInfo, Verb,
     fault::{Action, At, Bodies, Exchange, Firing},
-    history::{Answer, Event, Reply, ReplyOutcome, Request as RequestRecord},
+    history::{Answer, Event, Reply, ReplyOutcome, Request as RequestRecord, Speech},
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
@@ -83,6 +83,11 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
     let upgrade = headers::upgrade(&parts.headers).filter(|_| info.verb != Verb::Watch);
     let buffered = info.verb.is_write() && upgrade.is_none() && !headers::is_raw(&info);
     let content_type = text(&parts.headers, &header::CONTENT_TYPE);
+    let speech = Speech {
+        http: if client.is_http2() { "2" } else { "1.1" }.into(),
+        accept: text(&parts.headers, &header::ACCEPT),
+        upgrade: headers::upgrade(&parts.headers).and_then(|v| v.to_str().ok().map(Into::into)),
+    };
     let mut bodies = Bodies::default();
     let mut sent = Bytes::new();
     let upgraded = upgrade.is_some().then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
@@ -133,7 +138,7 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         client,
         in_flight,
     };
-    transit.record_arrival(content_type.filter(|_| buffered));
+    transit.record_arrival(content_type.filter(|_| buffered), speech);
     prepare_headers(&mut parts, &transit.info, upgrade.as_ref());
     if buffered && transit.path.director.asks_for_outcome(&transit.view()) {
         transit.foresee(&parts, sent).await;
@@ -440,7 +445,7 @@ impl Transit {
         Refusal { told, method, info: &self.info, bodies: &self.bodies, user }.response()
     }
 
-    fn record_arrival(&self, content_type: Option<String>) {
+    fn record_arrival(&self, content_type: Option<String>, speech: Speech) {
         self.path.director.record(Event::Request(RequestRecord {
             id: self.id,
             actor: self.actor.clone(),
@@ -450,6 +455,7 @@ impl Transit {
             body: self.bodies.json.clone(),
             uid: self.bodies.uid.clone(),
             resource_version: self.bodies.resource_version.clone(),
+            speech: Some(speech),
         }));
     }
 

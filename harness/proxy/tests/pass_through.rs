@@ -35,6 +35,8 @@ async fn reads_and_writes_pass_and_are_recorded() {
         );
         let sent = world.server.state.requests.lock().unwrap()[1].clone();
         assert_eq!(sent.2, body.as_bytes(), "bodies pass untouched");
+        let http = if version == Version::HTTP_2 { "2" } else { "1.1" };
+        assert!(world.script.speech().iter().all(|s| s.http == http && s.upgrade.is_none()), "{version:?}");
         assert_eq!(world.listener.in_flight(), 0);
     }
 }
@@ -150,6 +152,11 @@ async fn objects_are_asked_for_as_json() {
         client.get_with(&path, "accept", asked).await.unwrap();
         let headers = world.server.state.requests.lock().unwrap().last().unwrap().1.clone();
         assert_eq!(headers["accept"], sent.unwrap_or(asked), "{path}");
+        assert_eq!(
+            world.script.speech().last().unwrap().accept.as_deref(),
+            Some(asked),
+            "recorded as the client said it"
+        );
     }
 }
 
@@ -186,6 +193,11 @@ async fn a_watch_over_websocket_is_answered_as_a_plain_stream() {
     assert_eq!(response.status(), 200);
     let headers = world.server.state.requests.lock().unwrap()[0].1.clone();
     assert!(!headers.contains_key("upgrade") && !headers.contains_key("sec-websocket-key"), "{headers:?}");
+    assert_eq!(
+        world.script.speech()[0].upgrade.as_deref(),
+        Some("websocket"),
+        "and that the client asked for it is known"
+    );
 }
 
 #[tokio::test]

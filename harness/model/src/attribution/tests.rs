@@ -32,6 +32,7 @@ impl History {
             body: None,
             uid: None,
             resource_version: revision.map(Into::into),
+            speech: None,
         }));
     }
 
@@ -213,6 +214,7 @@ fn a_dry_deletion_claims_nothing() {
         body: Some(json!({"dryRun": ["All"]})),
         uid: None,
         resource_version: None,
+        speech: None,
     }));
     h.answer(1, 200, Some(("u", None)));
     h.send(2, "user", "DELETE", X, None);

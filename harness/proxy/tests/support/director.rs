@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use spiritlevel_model::{
     Actor,
     fault::{Action, At, Exchange, Firing, Frame, FrameFate, PartitionAs, Stream, Until},
-    history::Event,
+    history::{Event, Speech},
 };
 use spiritlevel_proxy::{Director, ExecAnswer, Listener};
 use std::{
@@ -84,6 +84,15 @@ impl Script {
     /// One line an event, without what differs from run to run.
     pub fn told(&self) -> Vec<String> {
         self.events().iter().map(line).collect()
+    }
+
+    /// How the client of each request spoke.
+    pub fn speech(&self) -> Vec<Speech> {
+        let of = |event: Event| match event {
+            Event::Request(request) => request.speech,
+            _ => None,
+        };
+        self.events().into_iter().filter_map(of).collect()
     }
 
     /// Waits until a line begins with `prefix`.
