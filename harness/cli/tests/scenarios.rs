@@ -6,5 +6,6 @@ use spiritlevel::Suite;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    session::run(&[(Suite::at("scenarios/postgres").and("operators-under-test/specimens"), "")], 4)
+    let suites = Suite::at("scenarios/postgres").and("scenarios/faults").and("scenarios/cluster");
+    session::run(&[(suites.and("operators-under-test/specimens"), "")], 4)
 }
