@@ -152,7 +152,8 @@ impl Rule {
     /// The place from which the last events of a stream come again.
     pub(super) fn older_place(&mut self, stream: StreamId) -> Option<Revision> {
         let Given { begin, last } = self.given.remove(&stream)?;
-        let enough = matches!(self.fault.action, Action::ReplayFromOlder { versions } if last.len() > versions as usize);
+        let enough =
+            matches!(self.fault.action, Action::ReplayFromOlder { versions } if last.len() > versions as usize);
         let oldest = last.front()?;
         // A stream without a known beginning: just before its first event.
         let before = begin.unwrap_or(Revision(oldest.0.saturating_sub(1)));

@@ -243,7 +243,8 @@ impl RuleSet {
                 let (rewrite, legality) = back.map_or((Vec::new(), None), |(rewrite, l)| (rewrite, Some(l)));
                 events.push(RuleEvent::Fired { fault: rule.fault.name.clone(), request: x.id, legality });
                 let fault = &rule.fault;
-                winner = Some(Firing { rewrite, ..Firing::new(&fault.name, fault.action.clone(), fault.point(), x.id) });
+                winner =
+                    Some(Firing { rewrite, ..Firing::new(&fault.name, fault.action.clone(), fault.point(), x.id) });
             }
         }
         (winner, events)
