@@ -8,6 +8,9 @@ use std::{fmt, str::FromStr, time::Duration};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Period(pub Duration);
 
+/// A century and more; up to here microseconds are exact however a length is written.
+const LONGEST: Duration = Duration::from_secs(1_000_000 * 3600);
+
 impl Period {
     /// `n` milliseconds.
     pub const fn millis(n: u64) -> Self {
@@ -32,6 +35,7 @@ impl FromStr for Period {
         let bad = || {
             format!("{text:?} is not a duration: write a number with a unit, such as \"30s\", \"200ms\" or \"1m30s\"")
         };
+        let too_long = || format!("{text:?} is longer than {} hours", LONGEST.as_secs() / 3600);
         let mut rest = text.trim();
         let mut total = Duration::ZERO;
         if rest.is_empty() {
@@ -50,10 +54,13 @@ impl FromStr for Period {
                 "h" => 3600.0,
                 _ => return Err(bad()),
             };
-            total += Duration::try_from_secs_f64(number * unit).map_err(|_| bad())?;
+            let part = Duration::try_from_secs_f64(number * unit).map_err(|_| bad())?;
+            total = total.checked_add(part).filter(|t| *t <= LONGEST).ok_or_else(too_long)?;
             rest = &rest[unit_len..];
         }
-        Ok(Self(total))
+        // As fine as it is written: a length that is read is written as one that is read the same.
+        let micros = total.as_nanos().saturating_add(500) / 1000;
+        Ok(Self(Duration::from_micros(u64::try_from(micros).map_err(|_| too_long())?)))
     }
 }
 
@@ -110,10 +117,18 @@ mod tests {
             ("1h", 3_600_000, "60m"),
             ("0s", 0, "0s"),
             ("1500us", 1, "1500us"),
+            ("0.0006ms", 0, "1us"),
+            ("1000000h", 3_600_000_000_000, "60000000m"),
+            ("3599999999.999999s", 3_599_999_999_999, "3599999999999999us"),
         ] {
             let p: Period = text.parse().unwrap();
             assert_eq!((p.0.as_millis(), p.to_string().as_str()), (ms, shown), "{text}");
             assert_eq!(p.to_string().parse::<Period>().unwrap(), p);
+        }
+        for text in
+            ["1000001h", "18446744073709551615s18446744073709551615s", "10000000000000000000s10000000000000000000s"]
+        {
+            assert!(text.parse::<Period>().is_err(), "{text}");
         }
         for text in ["", "30", "s", "3x", "-1s", "1s2"] {
             assert!(text.parse::<Period>().unwrap_err().contains("write a number with a unit"), "{text}");

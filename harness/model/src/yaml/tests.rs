@@ -79,6 +79,12 @@ fn bombs_of_aliases_and_deep_nesting_end_early() {
     }
     assert!(parse(&bomb).1[0].message.contains("too large"));
     assert!(!parse(&"[".repeat(5000)).1.is_empty());
+    // Few nodes, each alias a level deeper than its text.
+    let mut tower = String::from("a0: &a0 [x]\n");
+    for i in 1..150 {
+        tower.push_str(&format!("a{i}: &a{i} [*a{}]\n", i - 1));
+    }
+    assert!(parse(&tower).1[0].message.contains("too deeply"));
 }
 
 #[test]

@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
         let span = self.span(&at);
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
-            return Err(Flaw { span, message: "the document is nested too deeply or too large".into(), help: None });
+            return Err(too_much(span));
         }
         let (anchor, node) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -233,6 +233,9 @@ impl<'a> Reader<'a> {
                     help: None,
                 })?;
                 self.nodes += size(&node);
+                if depth + height(&node) > MAX_DEPTH {
+                    return Err(too_much(span));
+                }
                 node.span = span;
                 (0, node)
             }
@@ -351,6 +354,20 @@ fn merge(into: &mut Vec<Entry>, value: &Node) {
         NodeKind::List(all) => all.iter().for_each(|node| merge(into, node)),
         NodeKind::Scalar(_) => {}
     }
+}
+
+fn too_much(span: Span) -> Flaw {
+    Flaw { span, message: "the document is nested too deeply or too large".into(), help: None }
+}
+
+/// How many levels are below a node; aliases of aliases are deeper than their text.
+fn height(node: &Node) -> usize {
+    let children: Box<dyn Iterator<Item = &Node>> = match &node.kind {
+        NodeKind::Scalar(_) => return 0,
+        NodeKind::List(items) => Box::new(items.iter()),
+        NodeKind::Mapping(entries) => Box::new(entries.iter().map(|e| &e.value)),
+    };
+    1 + children.map(height).max().unwrap_or_default()
 }
 
 fn size(node: &Node) -> usize {
