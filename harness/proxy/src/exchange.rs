@@ -79,14 +79,17 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
     let (mut parts, incoming) = request.into_parts();
     let url = parts.uri.path_and_query().map_or("/", |p| p.as_str());
     let mut info = RequestInfo::classify(parts.method.as_str(), url);
-    // A watch over WebSocket would pass unseen; without the upgrade the API server answers as a plain stream.
-    let upgrade = headers::upgrade(&parts.headers).filter(|_| info.verb != Verb::Watch);
+    // A watch over WebSocket would pass unseen. Answered without the upgrade, clients ask again for a plain stream; the
+    // answer must have an end, since some read all of a refused handshake first (Vert.x).
+    let asked = headers::upgrade(&parts.headers);
+    let declined = asked.is_some() && info.verb == Verb::Watch;
+    let upgrade = asked.clone().filter(|_| !declined);
     let buffered = info.verb.is_write() && upgrade.is_none() && !headers::is_raw(&info);
     let content_type = text(&parts.headers, &header::CONTENT_TYPE);
     let speech = Speech {
         http: if client.is_http2() { "2" } else { "1.1" }.into(),
         accept: text(&parts.headers, &header::ACCEPT),
-        upgrade: headers::upgrade(&parts.headers).and_then(|v| v.to_str().ok().map(Into::into)),
+        upgrade: asked.and_then(|v| v.to_str().ok().map(Into::into)),
     };
     let mut bodies = Bodies::default();
     let mut sent = Bytes::new();
@@ -139,6 +142,10 @@ pub(crate) async fn run(path: Arc<Path>, connection: Arc<Connection>, request: R
         in_flight,
     };
     transit.record_arrival(content_type.filter(|_| buffered), speech);
+    if declined {
+        transit.record_answer(StatusCode::OK, AnswerBody::default());
+        return transit.deliver_whole(Response::new(body::whole(""))).await;
+    }
     prepare_headers(&mut parts, &transit.info, upgrade.as_ref());
     if buffered && transit.path.director.asks_for_outcome(&transit.view()) {
         transit.foresee(&parts, sent).await;

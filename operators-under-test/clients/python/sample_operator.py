@@ -44,9 +44,9 @@ def settle_in(settings: kopf.OperatorSettings, **_):
 
 
 @kopf.on.login()
-def login(**_):
-    """The token's file is read again whenever the API server refuses the last one."""
-    return kopf.login_with_service_account()
+def login(logger, settings, **_):
+    """Through the official client, which goes by the environment, not by the API server's name."""
+    return kopf.login_via_client(logger=logger, settings=settings)
 
 
 @kopf.on.event(GROUP, VERSION, PLURAL)
