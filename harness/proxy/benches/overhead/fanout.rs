@@ -77,7 +77,7 @@ async fn run(server: &ApiServer, way: &Way, each: u32, seconds: u32) -> Run {
         lags.extend(reader.await.expect("no reader panics"));
     }
     let took = begun.elapsed().as_secs_f64();
-    let cpu = way.process.as_ref().zip(cpu).map(|(p, before)| (p.cpu() - before).as_secs_f64() / took);
+    let cpu = way.process.as_ref().zip(cpu).map(|(p, before)| p.cpu().saturating_sub(before).as_secs_f64() / took);
     Run { sent: events * WATCHES, delivered: lags.len(), took, lags, cpu }
 }
 
