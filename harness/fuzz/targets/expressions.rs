@@ -38,8 +38,9 @@ fuzz_target!(|text: &str| {
     assert_eq!(evaluate(&expression, &NODE, &bindings), value, "{text:?} has two values");
     if let Ok(negated) = parse(&format!("!({text})")) {
         let negated = evaluate(&negated, &NODE, &bindings);
-        let doubly = parse(&format!("!!!({text})")).map(|e| evaluate(&e, &NODE, &bindings));
-        assert_eq!(doubly, Ok(negated.clone()), "{text:?}");
+        let doubly = parse(&format!("!!({text})")).map(|e| evaluate(&e, &NODE, &bindings));
+        let opposite = negated.clone().map(|n| Value::Bool(n == Value::Bool(false)));
+        assert_eq!(doubly, Ok(opposite), "{text:?} negated twice");
         assert_eq!(negated.as_ref().err(), value.as_ref().err(), "{text:?} fails only without its negation");
         assert!(negated.is_err() || matches!(negated, Ok(Value::Bool(_))), "{text:?} is negated to {negated:?}");
     }

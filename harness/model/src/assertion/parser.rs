@@ -99,12 +99,18 @@ impl Parser {
     }
 
     fn unary(&mut self) -> Parsed {
-        let mut negated = false;
+        let mut negations = 0usize;
         while self.take("!") {
-            negated = !negated;
+            negations += 1;
         }
         let of = self.steps()?;
-        Ok(if negated { Expression::Not(Box::new(of)) } else { of })
+        let not = |of| Expression::Not(Box::new(of));
+        Ok(match negations {
+            0 => of,
+            n if n % 2 == 1 => not(of),
+            // Whether it is there: true or false, and not the value itself.
+            _ => not(not(of)),
+        })
     }
 
     /// A primary and what is taken from it: `.name`, `[0]`, `[*]`, `[?…]`.

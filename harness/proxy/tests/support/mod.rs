@@ -79,13 +79,17 @@ pub struct Client {
 
 impl Client {
     pub fn new(url: &str, ca_pem: &str, version: Version) -> Self {
+        // As Go's net and client-go: what is written goes out.
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
         let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(ca_pem)).https_only();
         let mut builder = Hyper::builder(TokioExecutor::new());
         builder.retry_canceled_requests(false);
         let hyper = if version == Version::HTTP_2 {
-            builder.http2_only(true).build(https.enable_http2().build())
+            builder.http2_only(true).build(https.enable_http2().wrap_connector(tcp))
         } else {
-            builder.build(https.enable_http1().build())
+            builder.build(https.enable_http1().wrap_connector(tcp))
         };
         Self { hyper, url: url.into() }
     }

@@ -203,6 +203,19 @@ async fn answer(
         let code = if parts.method == Method::POST { 201 } else { 200 };
         return Ok(json_response(code, whole(object("x", revision))));
     }
+    if let Some(count) = query.strip_prefix("count=").and_then(|c| c.parse::<u64>().ok()) {
+        // A list of so many objects of 2 KB, made while it is sent.
+        let padding = "x".repeat(2000);
+        let item = move |i| {
+            let object = json!({"kind": "Pod", "metadata": {"name": format!("p-{i}"), "annotations": {"x": padding}}});
+            Bytes::from(format!("{object},"))
+        };
+        let head = Bytes::from(r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":["#);
+        let items = futures::stream::iter((1..count).map(item));
+        let end = Bytes::from(r#"{"kind":"Pod","metadata":{"name":"last"}}]}"#);
+        let stream = futures::stream::iter([head]).chain(items).chain(futures::stream::iter([end]));
+        return Ok(json_response(200, StreamBody::new(stream.map(|b| Ok(Frame::data(b)))).boxed_unsync()));
+    }
     if path.ends_with("/secrets") {
         // A list of 8 MB: half of it at once, the rest when the test has seen the first byte.
         let half = Bytes::from(vec![b' '; 64 * 1024]);

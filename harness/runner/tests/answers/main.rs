@@ -3,7 +3,8 @@
 //!
 //! Each row provokes an answer, straight from the API server; then the request is sent again through the proxy, which
 //! forges it. What cannot be provoked cheaply is compared with the API server's source in `harness/proxy/src/status`:
-//! denying webhooks, an API server that shuts down (503), one whose etcd does not answer (500).
+//! denying webhooks, 429 of API priority and fairness, an API server that shuts down (503), one whose etcd does not answer
+//! (500).
 
 mod forger;
 mod ground;

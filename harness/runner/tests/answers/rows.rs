@@ -30,7 +30,6 @@ pub(crate) fn all() -> Vec<(&'static str, Row)> {
         too_large,
         unsupported_media_type,
         invalid,
-        too_many_requests,
         held_by_disruption_budget,
         webhook_that_cannot_be_called,
         timeout,
@@ -295,25 +294,6 @@ async fn invalid(ground: &Ground) -> Outcome {
         ground.alike(&Ask::new("POST", url, &body), &json!({"status": 422}), same_place).await?;
     }
     Ok(())
-}
-
-/// Of API priority and fairness: a level without any seat.
-async fn too_many_requests(ground: &Ground) -> Outcome {
-    let root = "/apis/flowcontrol.apiserver.k8s.io/v1";
-    let limited = json!({"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}});
-    let level = json!({"metadata": {"name": "no-seats"}, "spec": {"type": "Limited", "limited": limited}});
-    let account = json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": "answers", "name": "nobody"}});
-    let resources = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]}]);
-    let schema = json!({"metadata": {"name": "no-seats"}, "spec": {
-        "priorityLevelConfiguration": {"name": "no-seats"},
-        "matchingPrecedence": 2,
-        "rules": [{"subjects": [account], "resourceRules": resources}],
-    }});
-    ground.done("POST", &format!("{root}/prioritylevelconfigurations"), &level).await?;
-    ground.done("POST", &format!("{root}/flowschemas"), &schema).await?;
-    let outcome = ground.same(&get(CONFIGMAPS).by(Who::Nobody), &json!({"status": 429})).await;
-    ground.done("DELETE", &format!("{root}/flowschemas/no-seats"), &Value::Null).await?;
-    outcome
 }
 
 async fn held_by_disruption_budget(ground: &Ground) -> Outcome {
