@@ -70,8 +70,11 @@ async fn main() -> Result<(), kube::Error> {
         .shutdown_on_signal()
         .run(reconcile, try_again, Arc::new(state))
         .for_each(|result| async {
-            if let Err(controller::Error::QueueError(error)) = result {
-                tracing::warn!("failed to watch: {error}; will try again");
+            match result {
+                // Told where it is decided when to try again.
+                Ok(_) | Err(controller::Error::ReconcilerFailed(..)) => {}
+                Err(controller::Error::QueueError(error)) => tracing::warn!("failed to watch: {error}; will try again"),
+                Err(error) => tracing::warn!("not reconciled: {error}"),
             }
         })
         .await;
